@@ -76,12 +76,13 @@ def metrics_command(
     deliveries = lacks_deliveries(then, groups)
     for reason in deliveries:
         source.console.warn(reason)
-    histories = _until(answers.histories(), moment.time_ms)
+    newest = answers.newest_ends(moment.time_ms) if ends is None else newest_ends(ends, moment.time_ms)
+    histories = _until(answers.histories(newest), moment.time_ms)
     facts = GroupFacts(
         answers.cluster_name,
         names or [MetricNames.LAG_EXPORTER],
         groups,
-        answers.newest_ends(moment.time_ms) if ends is None else newest_ends(ends, moment.time_ms),
+        newest,
         tallies_of(histories.rebalances, histories.verdicts, histories.violations),
         histories.findings,
         lag=_newest_lag(answers, groups, ends, moment.time_ms) if MetricNames.BURROW in (names or ()) else (),

@@ -178,8 +178,8 @@ class Answers(Protocol):
             UsageError: ``night`` is neither.
         """
 
-    def histories(self) -> AllHistories:
-        """Return what all groups went through, as the questions one by one answer it."""
+    def histories(self, ends: NewestEnds | None = None) -> AllHistories:
+        """Return what all groups went through, as the questions one by one answer it; ``ends``: see ``findings``."""
 
     def knowledge(self) -> Knowledge:
         """Return what the logs lack, as seen from their end."""

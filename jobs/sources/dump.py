@@ -27,6 +27,8 @@ from jobs.sources.files import (
     refuse_empty_files,
 )
 from jobs.sources.json_source import JsonLinesReader
+from jobs.sources.parquet_source import ParquetReader, parquet_below
+from jobs.sources.parquet_source import lacks_positions as lacks_positions_of_parquet
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import lacks_positions
 from jobs.sources.segment_layouts import have_overlaps, layouts
@@ -151,6 +153,11 @@ def _open(
         load = _frame(session, source)
         extents, distinct = _surveyed(load()) if runs_steps(session) else (None, False)
         return Dump(load, False, extents, distinct, source=source)
+    if dump_format is DumpFormat.PARQUET and not runs_steps(session) and not any("://" in file for file in files):
+        listed = [file for path in files for file in parquet_below(path)]
+        if not any(map(lacks_positions_of_parquet, listed)):
+            tables = ParquetReader(listed, topic, frozenset(topics))
+            return Dump(_frame(session, tables), False, None, False, source=tables)
     from jobs.sources import kafka_columns  # not at the top: only Spark reads tables
 
     rows = kafka_columns.read(started(session), files, topic, topics, is_delta=dump_format is DumpFormat.DELTA)
@@ -240,16 +247,8 @@ def _format_of_printed(path: str) -> DumpFormat:
 
 
 def _format_of_parquet(path: str) -> DumpFormat:
-    """Return how a Parquet file is read: with the columns of Spark's Kafka source in Spark, else as that of a sink."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError):
-        return DumpFormat.PARQUET  # Spark names what is wrong with it
-    is_of_spark = {"partition", "offset"} <= {*schema.names} or "key" not in schema.names
-    return DumpFormat.PARQUET if is_of_spark else DumpFormat.SEGMENTS
+    """Return how a Parquet file is read: with the columns of Spark's Kafka source as such, else as that of a sink."""
+    return DumpFormat.SEGMENTS if lacks_positions_of_parquet(path) else DumpFormat.PARQUET
 
 
 def _format_of_file(path: str) -> DumpFormat:

@@ -262,6 +262,7 @@ def find_logs(
         except OSError as error:
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs and not printed:
+            _note_others(path, left_out)
             there = "".join(f"; {line}" for line in left_out.lines(all_of_it=True))
             raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, wanted.topics)))}{there}")
         for line in left_out.lines(all_of_it=False):
@@ -270,6 +271,13 @@ def find_logs(
         texts += printed
     files += _printed_logs(texts, wanted, warn)
     return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
+
+
+def _note_others(path: str, left_out: LeftBeside) -> None:
+    """Note what the first files below a folder without logs are."""
+    below = sorted(file for file in Path(path).rglob("*") if file.is_file()) if os.path.isdir(path) else []
+    for file in below[:MOST_LOOKED_AT]:
+        left_out.note_other(file.name, head_of(str(file), HEAD_BYTES))
 
 
 def _printed_in(path: str) -> list[str]:

@@ -23,9 +23,9 @@ from pyspark.sql.types import (
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.sources.dump_batches import SCHEMA
+from jobs.sources.parquet_source import READ, parquet_below
 from jobs.tables.spark_reader import spark_types
 
-READ: tuple[str, ...] = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
 
 
@@ -43,7 +43,7 @@ def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str
             tables = [dumped(reader.format("delta").load(file), file, topic) for file in files]
             rows = reduce(DataFrame.unionByName, tables)
         else:
-            named = [path for file in files for path in (_parquet_below(file) if _is_hidden(file) else [file])]
+            named = [path for file in files for path in (parquet_below(file) if _is_hidden(file) else [file])]
             rows = dumped(reader.parquet(*named), ", ".join(files), topic)
     except InputError:
         raise
@@ -51,10 +51,6 @@ def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str
         kind = "delta" if is_delta else "parquet"
         raise InputError(f"{', '.join(files)}: cannot be read as {kind}: {one_line(error)}") from error
     return rows.where(F.col("log_topic").isin(*topics) | F.col("log_topic").isNull())
-
-
-def _parquet_below(folder: str) -> list[str]:
-    return sorted(str(file) for file in Path(folder).rglob("*.parquet") if file.is_file())
 
 
 def _is_hidden(path: str) -> bool:

@@ -50,6 +50,11 @@ class LeftBeside:
         elif holds_files(head):
             self._add("an archive in an archive: unpack the outer one", name)
 
+    def note_other(self, name: str, head: bytes) -> None:
+        """Note a file of a folder without logs that begins with these bytes, if it is known what it is."""
+        if (kind := kind_of(name, head)) is not None:
+            self._add(f"{kind.what}: {kind.do}", name)
+
     def _add(self, why: str, name: str) -> None:
         names = self._seen.setdefault(why, [])
         if name not in names:

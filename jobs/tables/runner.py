@@ -4,8 +4,8 @@ This process runs them where the tables are in a folder of this machine or in an
 among processes. Spark runs them where it runs already (``spark-submit``, Databricks, a notebook), where it is
 elsewhere (a cluster, Spark Connect), and where only it can open the tables (DBFS, and a catalog whose tables have no
 path that this process can open: see ``registered``). Where this process runs them and Spark is installed, Spark starts
-once something comes that is for it: a dump in Parquet or Delta, a table with a feature that delta-rs does not know, or
-more than the limits of the section ``engine`` of the settings.
+once something comes that is for it: a dump in Delta or in an object store, a table with a feature that delta-rs does
+not know, or more than the limits of the section ``engine`` of the settings.
 """
 
 from __future__ import annotations

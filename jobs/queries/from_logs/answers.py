@@ -163,7 +163,7 @@ class LogAnswers:
 
         return AllIsNew()
 
-    def histories(self) -> AllHistories:
+    def histories(self, ends: NewestEnds | None = None) -> AllHistories:
         """One pass over the logs for all of it."""
         from coordinator_core.audit.finding_rows import listed
         from coordinator_core.audit.findings.all_findings import findings_of_cluster
@@ -180,7 +180,7 @@ class LogAnswers:
         def with_rebalances() -> Iterator[GroupHistory]:
             for history in combined(noted()):
                 rebalances.extend(told_rebalances(history))
-                yield history
+                yield replace(history, ends=ends or {})
 
         rebalances: list[RebalanceRow] = []
         verdicts: list[TargetAuditRow] = []

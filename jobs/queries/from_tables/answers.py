@@ -196,14 +196,14 @@ class StoredAnswers:
         since = last_end(self.tables, None if night is None else night_id(night))
         return StoredNews(self.tables, self.cluster, since)
 
-    def histories(self) -> AllHistories:
+    def histories(self, ends: NewestEnds | None = None) -> AllHistories:
         """From the tables of each question."""
         every = RebalanceFilter()
         return AllHistories(
             self.rebalances(every),
             list(self.verdicts(None, every.since_ms)),
             list(self.violations(None, every.since_ms)),
-            self.findings(None),
+            self.findings(None, ends),
         )
 
     def rounds(self, group_id: str) -> list[Round]:

@@ -183,7 +183,11 @@ def _with_position(record: dict[str, Any], named: PrintedPlace) -> dict[str, Any
         record = {**record, **{name: metadata[name] for name in POSITIONS if name in metadata}, "metadata": kept}
     if record.get("topic") is None and named.topic:
         record = {**record, "topic": named.topic}
-    if record.get("partition") is None and record.get("offset") is not None and named.topic == record.get("topic"):
+    if (
+        record.get("partition") is None
+        and record.get("offset") is not None
+        and named.topic in ("", record.get("topic"))
+    ):
         record = {**record, "partition": named.partition}
     return record
 

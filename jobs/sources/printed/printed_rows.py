@@ -23,6 +23,9 @@ NAMED_PLACE: Final = re.compile(
 Confluent's: ``TOPIC+3+0000.json``, ``TOPIC/partition=3/``; Aiven's: ``TOPIC-3-0.jsonl``.
 """
 
+FOLDER_OF_PARTITION: Final = re.compile(r"/partition=(?P<folder>\d{1,6})/")
+"""A folder of Spark's, where the topic is a column."""
+
 TIMESTAMP_CODES: Final = {name: code for code, name in TIMESTAMP_TYPES.items()}
 
 
@@ -49,7 +52,9 @@ def place_of(name: str) -> PrintedPlace:
     """Return the log partition that a path names; of several the last one."""
     found = [*NAMED_PLACE.finditer(name)]
     if not found:
-        return PrintedPlace(next((topic for topic in FAMILIES if topic in name), ""))
+        folder = FOLDER_OF_PARTITION.search(name)
+        partition = None if folder is None else int(folder["folder"])
+        return PrintedPlace(next((topic for topic in FAMILIES if topic in name), ""), partition)
     return PrintedPlace(found[-1]["topic"], int(found[-1]["partition"] or found[-1]["folder"]))
 
 

@@ -29,7 +29,9 @@ from coordinator_core.records import Family, LogPosition
 from jobs.cli.app import app
 from jobs.metrics.families import PARTITION_STATUS, GroupFacts, MetricNames
 from jobs.sources.log_reader import LogReader
+from tests.core.builders import GroupLog
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.logs import batch, write_segment
 from tests.matrix.removals import without_topic
 from tests.shared_data import ROOT
 
@@ -365,3 +367,12 @@ def test_the_cluster_is_that_of_the_answers_and_the_logs_are_read_twice(monkeypa
     monkeypatch.setenv("COORDINATOR_AUDIT_CLUSTER", "prod")
     assert 'cluster_name="prod"' in run("metrics")
     assert passes.count("__consumer_offsets-0") == 2
+
+
+def test_a_commit_beyond_the_end_is_a_negative_lag_and_a_finding(tmp_path):
+    write_segment(tmp_path / "logs" / "__consumer_offsets-0", [batch(GroupLog("g").commit("t", 0, 100))])
+    (tmp_path / "ends.txt").write_text("t:0:90\n")
+    words = ["metrics", "--log", str(tmp_path / "logs"), "--end-offsets", str(tmp_path / "ends.txt")]
+    text = CliRunner().invoke(app, words).stdout
+    assert 'kafka_consumergroup_group_lag{cluster_name="default",group="g",partition="0",topic="t"} -10.0' in text
+    assert 'kind="committed_beyond_end",level="alarm"} 1.0' in text
