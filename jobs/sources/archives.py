@@ -214,6 +214,7 @@ def _unpack(path: str, file: IO[bytes]) -> bool:
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        file.flush()
         return False
     return True
 
@@ -223,3 +224,4 @@ def _copy(stream: Any, file: IO[bytes], path: str) -> None:
         if file.tell() + len(piece) > MOST_BYTES:
             raise InputError(f"{path}: unpacks to more than {MOST_BYTES} bytes: unpack it yourself")
         file.write(piece)
+    file.flush()  # it is read by its descriptor

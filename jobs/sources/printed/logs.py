@@ -170,8 +170,8 @@ def _notes(marked: Mapping[str, int]) -> Iterator[str]:
     """Yield what the files lack, in sentences."""
     if files := [path for path, count in marked.items() if count]:
         yield (
-            f"{_named(files)}: the tool did not print all fields of {sum(marked.values())} records: they are empty or "
-            f"{NOT_PRINTED!r} here; kafka-dump-log of the broker's release prints all of them"
+            f"{_named(files)}: the tool did not print all fields of its records ({sum(marked.values())} of them): they "
+            f"are empty or {NOT_PRINTED!r} here; kafka-dump-log of the broker's release prints all of them"
         )
 
 

@@ -91,7 +91,7 @@ def test_old_text_of_kafka_dump_log_is_filled_with_what_follows_and_marked(tmp_p
     assert (gone.offset, gone.value) == (2, None)
     (damage,) = [part for part in log.parts() if isinstance(part, Damage)]
     assert (damage.base_offset, "--offsets-decoder" in damage.cause) == (3, True)
-    assert "did not print all fields of 3 records" in notes[0]
+    assert "did not print all fields of its records (3 of them)" in notes[0]
 
 
 def console_lines(name: str) -> list[str]:
