@@ -108,7 +108,7 @@ AtOffsetOption = Annotated[
     typer.Option(
         "--at-offset",
         metavar="PARTITION:OFFSET",
-        help="State at this end offset of a log partition: only records below it count; repeatable.",
+        help="State at this end offset of a partition of __consumer_offsets: only records below it count; repeatable.",
     ),
 ]
 
