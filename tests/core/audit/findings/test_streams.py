@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
+from coordinator_core.records import RecordType
 from tests.core.audit.findings.test_unassigned import IN, LIMITS, epoch, gathered, running, target, topics
-from tests.core.history.logs import GroupLog
+from tests.core.history.logs import GROUP, GroupLog, classic, generation
 from tests.core.history.test_other_types import TOPOLOGY, streams, streams_current, streams_member
 from tests.core.known_topics import at_end
 
@@ -83,3 +87,15 @@ def test_internal_topics_of_a_deleted_application_are_named() -> None:
     assert findings(replace(gone, topics=at_end(others)), LIMITS) == []
     again = gathered(running(log), topics((0, IN)), 9_000, left | others)
     assert "internal_topics_left" not in {row.kind for row in findings(again, LIMITS)}
+
+
+@pytest.mark.parametrize(("protocol", "is_left"), [(STREAMS_PROTOCOL, True), ("range", False)])
+def test_a_deleted_classic_application_leaves_internal_topics_if_it_was_one_of_streams(
+    protocol: str, is_left: bool
+) -> None:
+    log = GroupLog().write(generation(1, {"m": classic({})}, protocol), generation(2, {}, None))
+    there = {f"{GROUP}-store-changelog": 3}
+    assert findings(gathered(log, None, 9_000, there), LIMITS) == []
+    gone = log.write((RecordType.GROUP_METADATA, {"group": GROUP}, None))
+    found = [row.kind for row in findings(gathered(gone, None, 9_000, there), LIMITS)]
+    assert found == ["internal_topics_left"] * is_left
