@@ -21,14 +21,14 @@ from jobs.cli.options import EndsOption
 from jobs.cli.report import report_of_logs
 from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.serve.from_logs import LogsRead, ServedLogs
-from jobs.serve.group_times import GroupTimes
+from jobs.serve.group_times import GroupTimes, lags_by_group
 from jobs.serve.guard import Guard, is_local
 from jobs.serve.live import Live
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer
 from jobs.serve.server import served
 from jobs.serve.site import ServedPlace, Site
 from jobs.settings import Settings, load
-from jobs.sources.end_offsets import newest_ends
+from jobs.sources.end_offsets import all_ends, newest_ends
 
 if TYPE_CHECKING:
     from coordinator_core.audit.folds.group_history import GroupHistory
@@ -145,7 +145,9 @@ def _read_logs(source: AnswerSource, chosen: Settings, ends: Path | None, newer:
                 yield history
 
     report = report_of_logs(source, logs, chosen, ends, None, None, noted)
-    return LogsRead(report, times, source.answers(), watched)
+    answers = source.answers()
+    lags = {} if ends is None else lags_by_group(answers.lag(None, all_ends(ends)))
+    return LogsRead(report, times, answers, watched, lags)
 
 
 class Following:

@@ -18,7 +18,7 @@ from jobs.queries.interface import Answers
 from jobs.report.data import GroupDetail, Report
 from jobs.report.group_page import detail
 from jobs.serve.group_settings import settings_at
-from jobs.serve.group_times import FOREVER_MS, GroupTimes, newest
+from jobs.serve.group_times import FOREVER_MS, GroupTimes, TimedLag, newest
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_with_newer
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked, Packed
@@ -32,12 +32,13 @@ AGAIN_TIMES: Final = 10.0
 
 
 class LogsRead(NamedTuple):
-    """What was made of the log files in one pass, and how many records a watch beside it had read of each group."""
+    """What was made of the log files, and how many records a watch beside it had read of each group."""
 
     report: Report
     times: Mapping[str, GroupTimes]
     answers: Answers
     watched: Mapping[str, int] = MappingProxyType({})
+    lags: Mapping[str, Sequence[TimedLag]] = MappingProxyType({})
 
 
 class _Kept(NamedTuple):
@@ -49,6 +50,7 @@ class _Kept(NamedTuple):
     cut: Collection[str]
     packed: dict[str, bytes]
     times: Mapping[str, GroupTimes]
+    lags: Mapping[str, Sequence[TimedLag]]
     answers: Answers
     watched: Mapping[str, int]
     asked: dict[str, int]
@@ -63,6 +65,7 @@ class _Kept(NamedTuple):
             {group_id for group_id, group in groups.items() if is_cut(group)},
             {group_id: _packed(group) for group_id, group in groups.items()},
             read.times,
+            read.lags,
             read.answers,
             read.watched,
             dict(read.watched),
@@ -70,7 +73,9 @@ class _Kept(NamedTuple):
 
     def at(self, group_id: str, time_ms: int) -> GroupAt:
         """Return a group at a moment."""
-        return self.times[group_id].at(time_ms, self.findings[group_id])
+        then = self.times[group_id].at(time_ms, self.findings[group_id])
+        seen = max((each for each in self.lags.get(group_id, ()) if each.at_ms <= time_ms), default=None)
+        return then if seen is None else then._replace(lag=seen.lag, lag_ms=seen.at_ms)
 
     def changes(self, group_id: str, one_ms: int, other_ms: int) -> bool:
         """Return whether a group changed between two moments."""

@@ -41,9 +41,9 @@ from jobs.report.stored import stored_ends, stored_header
 from jobs.report.worst import IN_SQL, badness
 from jobs.serve.from_logs import MOST_FOUND
 from jobs.serve.group_settings import settings_at
-from jobs.serve.group_times import FOREVER_MS, OFFSETS, newest
+from jobs.serve.group_times import FOREVER_MS, MOST_OWNERS, OFFSETS, newest, state_at
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_with_newer
-from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSettings
+from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked
 from jobs.settings import Settings
 from jobs.tables.reader import TableReader, Value
@@ -72,8 +72,8 @@ k.group_id IN (
       OR m.left.timestamp_ms > :first_ms AND m.left.timestamp_ms <= :last_ms))
 """
 NEWEST: Final = """
-SELECT group_id, group_type, epoch, opened_ms, log_offset, ended_ms FROM (
-  SELECT e.group_id, e.group_type, e.epoch, e.opened.timestamp_ms AS opened_ms, e.opened.offset AS log_offset,
+SELECT group_id, group_type, epoch, state, opened_ms, log_offset, ended_ms FROM (
+  SELECT e.group_id, e.group_type, e.epoch, e.state, e.opened.timestamp_ms AS opened_ms, e.opened.offset AS log_offset,
     e.ended.timestamp_ms AS ended_ms, row_number() OVER (
       PARTITION BY e.group_id ORDER BY e.opened.timestamp_ms DESC, e.opened.offset DESC) AS nth
   FROM $group_epochs AS e WHERE e.cluster = :cluster AND {among}
@@ -98,6 +98,32 @@ SELECT r.group_id AS group_id,
     THEN r.to_epoch END) AS rebalancing_to
 FROM $rebalances AS r WHERE r.cluster = :cluster AND r.group_id IN :groups
 AND r.group_id >= :low AND r.group_id <= :high GROUP BY r.group_id
+"""
+OWNERS: Final = f"""
+SELECT group_id, member_id, units, owning, owned FROM (
+  SELECT group_id, member_id, units, count(*) OVER (PARTITION BY group_id) AS owning,
+    CAST(sum(units) OVER (PARTITION BY group_id) AS BIGINT) AS owned,
+    row_number() OVER (PARTITION BY group_id ORDER BY units DESC, member_id) AS nth
+  FROM (
+    SELECT a.group_id AS group_id, a.member_id AS member_id, count(*) AS units FROM $assignments AS a
+    WHERE a.cluster = :cluster AND a.group_id IN :groups AND a.group_id >= :low AND a.group_id <= :high
+    AND a.kind = 'current' AND a.since.timestamp_ms <= :at_ms
+    AND (a.until.timestamp_ms IS NULL OR a.until.timestamp_ms > :at_ms) GROUP BY a.group_id, a.member_id
+  ) AS counted
+) AS numbered WHERE nth <= {MOST_OWNERS} ORDER BY group_id, nth
+"""
+CLIENTS: Final = """
+SELECT m.group_id AS group_id, m.member_id AS member_id, max(m.client_id) AS client_id FROM $memberships AS m
+WHERE m.cluster = :cluster AND m.group_id IN :groups AND m.group_id >= :low AND m.group_id <= :high
+AND m.member_id IN :members GROUP BY m.group_id, m.member_id
+"""
+LAGS: Final = """
+SELECT l.group_id AS group_id, CAST(sum(l.lag) AS BIGINT) AS lag, max(l.timestamp_ms) AS lag_ms FROM $lag_history AS l
+JOIN (
+  SELECT n.group_id AS group_id, max(n.timestamp_ms) AS newest_ms FROM $lag_history AS n WHERE n.cluster = :cluster
+  AND n.group_id IN :groups AND n.timestamp_ms <= :at_ms GROUP BY n.group_id
+) AS newest ON l.group_id = newest.group_id AND l.timestamp_ms = newest.newest_ms
+WHERE l.cluster = :cluster AND l.lag IS NOT NULL GROUP BY l.group_id
 """
 WITHOUT_TIME: Final = -1
 INTERVAL: Final = (
@@ -311,6 +337,12 @@ class ServedTables:
         epochs = by_group(EPOCHS, at_ms=at_ms)
         last = by_group(NEWEST.format(among=AMONG)) if len(epochs) < len(ids) else {}
         members, rebalances = by_group(MEMBERS, at_ms=at_ms), by_group(REBALANCES, at_ms=at_ms)
+        lags = by_group(LAGS, at_ms=at_ms) if tables.exists("lag_history") else {}
+        owners = defaultdict[str, list[Mapping[str, Any]]](list)
+        for row in tables.rows(OWNERS, **given, at_ms=at_ms):
+            owners[row["group_id"]].append(row)
+        named = sorted({row["member_id"] for rows in owners.values() for row in rows})
+        clients = {row[:2]: row[2] for row in tables.tuples(CLIENTS, **given, members=named)} if named else {}
         nothing: Mapping[str, Any] = {}
         return tuple(
             GroupAt(
@@ -322,6 +354,17 @@ class ServedTables:
                 rebalances=rebalances.get(group_id, nothing).get("rebalances", 0),
                 rebalancing_to=rebalances.get(group_id, nothing).get("rebalancing_to"),
                 findings=findings[group_id],
+                state=state_at(
+                    rebalances.get(group_id, nothing).get("rebalancing_to"), epochs.get(group_id, nothing).get("state")
+                ),
+                owners=tuple(
+                    OwnerAt(row["member_id"], clients.get((group_id, row["member_id"])), row["units"])
+                    for row in owners[group_id]
+                ),
+                owning=owners[group_id][0]["owning"] if owners[group_id] else 0,
+                owned=owners[group_id][0]["owned"] if owners[group_id] else 0,
+                lag=lags.get(group_id, nothing).get("lag"),
+                lag_ms=lags.get(group_id, nothing).get("lag_ms"),
             )
             for group_id in ids
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.history.rows import GroupEpochRow
-from jobs.serve.served_rows import FoundRow, GroupAt
+from coordinator_core.audit.offsets.burrow import LagPoint
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
+from jobs.serve.served_rows import FoundRow, GroupAt, OwnerAt
 
 FOREVER_MS = 1 << 62
 OFFSETS = "OFFSETS"
+MOST_OWNERS = 4
+"""So many members are named of a group in a list of groups."""
 
 
 class TimedEpoch(NamedTuple):
@@ -21,6 +26,7 @@ class TimedEpoch(NamedTuple):
     ended_ms: int
     epoch: int
     group_type: str
+    state: str | None
 
 
 class TimedRebalance(NamedTuple):
@@ -42,6 +48,57 @@ class TimedMember(NamedTuple):
     host: str | None
 
 
+class TimedLag(NamedTuple):
+    """The lag of a group at a moment, of the partitions of which it is known then."""
+
+    at_ms: int
+    lag: int
+
+
+def lags_by_group(points: Iterable[LagPoint]) -> dict[str, list[TimedLag]]:
+    """Return the lag of each group at each moment that is known."""
+    sums = Counter[tuple[str, int]]()
+    for point in points:
+        if point.lag is not None:
+            sums[point.group_id, point.timestamp_ms] += point.lag
+    lags: dict[str, list[TimedLag]] = {}
+    for (group_id, at_ms), lag in sums.items():
+        lags.setdefault(group_id, []).append(TimedLag(at_ms, lag))
+    return lags
+
+
+class TimedOwners(NamedTuple):
+    """From when until when which member owned something: an entry in each array, and the members by their number."""
+
+    since_ms: array[int]
+    until_ms: array[int]
+    member: array[int]
+    members: tuple[str, ...]
+
+    @classmethod
+    def of(cls, assignments: Iterable[AssignmentRow]) -> TimedOwners:
+        """Return the owners; targets do not count."""
+        owned = [row for row in assignments if row.kind == "current"]
+        numbers = {member_id: number for number, member_id in enumerate(dict.fromkeys(row.member_id for row in owned))}
+        return cls(
+            array("q", (row.since.timestamp_ms for row in owned)),
+            array("q", (FOREVER_MS if row.until is None else row.until.timestamp_ms for row in owned)),
+            array("q", (numbers[row.member_id] for row in owned)),
+            tuple(numbers),
+        )
+
+    def at(self, time_ms: int) -> list[tuple[str, int]]:
+        """Return who owned how much at a moment, most first."""
+        spans = zip(self.since_ms, self.until_ms, self.member, strict=True)
+        counts = Counter(member for since_ms, until_ms, member in spans if since_ms <= time_ms < until_ms)
+        return sorted(((self.members[member], units) for member, units in counts.items()), key=most_first)
+
+
+def most_first(owner: tuple[str, int]) -> tuple[int, str]:
+    """Return a key that puts members in the order of what they own."""
+    return -owner[1], owner[0]
+
+
 class GroupTimes(NamedTuple):
     """The times of one group."""
 
@@ -50,6 +107,7 @@ class GroupTimes(NamedTuple):
     rebalances: tuple[TimedRebalance, ...]
     members: tuple[TimedMember, ...]
     topics: frozenset[str]
+    owners: TimedOwners
 
     @classmethod
     def of(cls, history: GroupHistory) -> GroupTimes:
@@ -79,6 +137,7 @@ class GroupTimes(NamedTuple):
                 for row in history.memberships
             ),
             frozenset({row.topic for row in history.assignments if row.topic} | {row.topic for row in history.commits}),
+            TimedOwners.of(history.assignments),
         )
 
     def at(self, time_ms: int, findings: int) -> GroupAt:
@@ -86,6 +145,8 @@ class GroupTimes(NamedTuple):
         then = [row for row in self.epochs if row.opened_ms <= time_ms < row.ended_ms]
         epoch = then[-1] if then else None
         of_type = epoch or (self.epochs[-1] if self.epochs else None)
+        owners = self.owners.at(time_ms)
+        clients = {row.member_id: row.client_id for row in self.members if row.client_id is not None}
         going = [row.to_epoch for row in self.rebalances if row.began_ms <= time_ms < row.ended_ms]
         return GroupAt(
             group_id=self.group_id,
@@ -96,6 +157,12 @@ class GroupTimes(NamedTuple):
             rebalances=sum(1 for row in self.rebalances if row.at_ms <= time_ms),
             rebalancing_to=max(going, default=None),
             findings=findings,
+            state=state_at(max(going, default=None), None if epoch is None else epoch.state),
+            owners=tuple(OwnerAt(name, clients.get(name), units) for name, units in owners[:MOST_OWNERS]),
+            owning=len(owners),
+            owned=sum(units for _, units in owners),
+            lag=None,
+            lag_ms=None,
         )
 
     def changes(self, first_ms: int, last_ms: int) -> bool:
@@ -120,7 +187,12 @@ class GroupTimes(NamedTuple):
 
 def _epoch(row: GroupEpochRow) -> TimedEpoch:
     ended_ms = FOREVER_MS if row.ended is None else row.ended.timestamp_ms
-    return TimedEpoch(row.opened.timestamp_ms, row.opened.offset, ended_ms, row.epoch, row.group_type)
+    return TimedEpoch(row.opened.timestamp_ms, row.opened.offset, ended_ms, row.epoch, row.group_type, row.state)
+
+
+def state_at(rebalancing_to: int | None, state: str | None) -> str | None:
+    """Return the state of a group at a moment from that of its epoch, which is the one at the end of the epoch."""
+    return state if rebalancing_to is None else "REBALANCING"
 
 
 def _ended(finished_ms: int | None, at_ms: int, outcome: str) -> int:

@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 
+class OwnerAt(NamedTuple):
+    """A member that owned something at a moment."""
+
+    member_id: Annotated[str, "the member"]
+    client_id: Annotated[str | None, "its client id; null: not in the log"]
+    units: Annotated[int, "partitions, tasks or connectors that it owned"]
+
+
 class GroupAt(NamedTuple):
     """One group at a moment."""
 
@@ -16,6 +24,18 @@ class GroupAt(NamedTuple):
     rebalances: Annotated[int, "rebalances up to then"]
     rebalancing_to: Annotated[int | None, "epoch of a rebalance that was in progress then; null: none was"]
     findings: Annotated[int, "findings about the group, of any time"]
+    state: Annotated[
+        str | None,
+        "REBALANCING while a rebalance was in progress, else the state of that epoch, such as STABLE; null: not known",
+    ]
+    owners: Annotated[tuple[OwnerAt, ...], "who owned most then, at most 4 members"]
+    owning: Annotated[int, "members that owned something then"]
+    owned: Annotated[int, "what they owned; what two owned counts twice"]
+    lag: Annotated[
+        int | None,
+        "lag of its partitions together, by the newest end offsets that were seen until then; null: not known",
+    ]
+    lag_ms: Annotated[int | None, "when those were seen"]
 
 
 class GroupsPage(NamedTuple):

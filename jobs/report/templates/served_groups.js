@@ -12,14 +12,26 @@ const turn = (step) => go({ first: String(Math.max(0, Number(asked().get("first"
 byId("groups-before").addEventListener("click", () => turn(-MOST));
 byId("groups-after").addEventListener("click", () => turn(MOST));
 
-const COMPARED = [["epoch", "Epoch"], ["members", "Members"], ["rebalances", "Rebalances"], ["rebalancing_to", "In progress"]];
+const ownerText = (each) => `${each.client_id ?? each.member_id} ${number(each.units)}`;
+const ownersText = ({ owners, owning }) => (owners.length ? `${owners.map(ownerText).join(", ")}${owning > owners.length ? ` and ${number(owning - owners.length)} more` : ""}` : "–");
+const stateText = (each) => (each.rebalancing_to === null ? (each.state === null ? "–" : words(each.state.toLowerCase())) : `rebalance to ${each.rebalancing_to}`);
+const lagText = (each, time) => (each.lag === null ? "–" : el("span", { title: `end offsets of ${utc(each.lag_ms)}` }, `${number(each.lag)}${time === null || time - each.lag_ms < 1000 ? "" : `, ${duration(time - each.lag_ms)} before`}`));
+const COMPARED = [["Epoch", (each) => each.epoch ?? "–"], ["State", stateText], ["Members", (each) => each.members], ["Lag", (each) => each.lag ?? "–"], ["Rebalances", (each) => each.rebalances]];
+// Of the members that are named, those that own more or less; who is not named owns little, or nothing.
+function ownersThatDiffer(then, later) {
+  const [before, after] = [then, later].map(({ owners }) => new Map(owners.map((each) => [each.member_id, each])));
+  return [...new Map([...before, ...after])].map(([id, each]) => [each.client_id ?? id, before.get(id)?.units, after.get(id)?.units])
+    .filter(([, one, other]) => one !== undefined && other !== undefined ? one !== other : (one === undefined ? then : later).owning <= (one === undefined ? then : later).owners.length)
+    .map(([name, one, other]) => `${name} owns ${number(one ?? 0)} → ${number(other ?? 0)}`);
+}
 const toGroup = (id) => goes(el("a", { href: address({ group: id }) }, id || "(empty id)"), { group: id, epoch: null, at: null });
-function groupsAt(page, than) {
+function groupsAt(page, time, than) {
   const other = new Map(page.than.map((each) => [each.group_id, each]));
-  const changed = (each) => COMPARED.filter(([name]) => other.get(each.group_id)[name] !== each[name]).map(([name, said]) => `${said}: ${each[name] ?? "–"} → ${other.get(each.group_id)[name] ?? "–"}`).join("; ") || "nothing of this";
-  return table(["Group", "Type", "Epoch", "Since (UTC)", "In progress", "#Members", "#Rebalances until then", "#Findings", ...(than ? ["What differs at the other moment"] : [])], page.groups.map((each) => ({
-    cells: [toGroup(each.group_id), each.group_type.toLowerCase(), each.epoch === null ? "–" : String(each.epoch), each.since_ms === null ? "–" : utc(each.since_ms),
-      each.rebalancing_to === null ? "–" : `rebalance to ${each.rebalancing_to}`, number(each.members), number(each.rebalances), each.findings ? number(each.findings) : "–", ...(than ? [changed(each)] : [])],
+  const changed = (each, later) => [...COMPARED.map(([said, of]) => [said, of(each), of(later)]).filter(([, one, two]) => one !== two).map(([said, one, two]) => `${said}: ${one} → ${two}`), ...ownersThatDiffer(each, later)].join("; ") || "nothing of this";
+  const alone = (...cells) => (than ? [] : cells);
+  return table(["Group", "Type", "Epoch", ...alone("Since (UTC)"), "State", "#Members", "Who owns how much", "#Lag", ...alone("#Rebalances until then"), "#Findings", ...(than ? ["What differs at the other moment"] : [])], page.groups.map((each) => ({
+    cells: [toGroup(each.group_id), each.group_type.toLowerCase(), each.epoch === null ? "–" : String(each.epoch), ...alone(each.since_ms === null ? "–" : utc(each.since_ms)),
+      stateText(each), number(each.members), ownersText(each), lagText(each, time), ...alone(number(each.rebalances)), each.findings ? number(each.findings) : "–", ...(than ? [changed(each, other.get(each.group_id))] : [])],
   })), { tabindex: "0", role: "region", "aria-label": "Table of groups" });
 }
 
@@ -54,7 +66,7 @@ async function showGroups() {
     if (key !== shownGroups) return;
     const time = timeIn(wanted.at), than = timeIn(wanted.than);
     byId("groups-title").replaceChildren(time === null ? "Groups " : `Groups at ${momentHead(time)} `, el("small", {}, than === null ? "by id" : `those in which an epoch began, or a member came or went, until ${momentHead(than)}`));
-    byId("groups-place").replaceChildren(page.groups.length ? groupsAt(page, than !== null) : el("p", {}, than === null ? `No group${wanted.find ? " has this in its id" : ""}.` : "No group changed between the two moments."));
+    byId("groups-place").replaceChildren(page.groups.length ? groupsAt(page, time, than !== null) : el("p", {}, than === null ? `No group${wanted.find ? " has this in its id" : ""}.` : "No group changed between the two moments."));
     byId("shown").textContent = page.groups.length ? `${number(page.first + 1)} to ${number(page.first + page.groups.length)} of ${number(page.seen)} groups` : "";
     byId("groups-before").hidden = page.first === 0;
     byId("groups-after").hidden = page.first + page.groups.length >= page.seen;

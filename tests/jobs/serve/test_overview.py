@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+from jobs.cli.answer_source import AnswerSource
 from jobs.cli.app import app
 from jobs.cli.output_shapes import output_schema
+from jobs.cli.serve import SaidBefore, place_of
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
@@ -18,10 +22,13 @@ from jobs.serve import from_tables
 from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.from_tables import ServedTables
 from jobs.serve.group_times import GroupTimes
-from jobs.serve.site import ANSWERS, Site
+from jobs.serve.newer import NOTHING_NEWER
+from jobs.serve.site import ANSWERS, GroupsAsked, Site
 from jobs.settings import Settings, load
+from jobs.sources.cluster_snapshot import ROW
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from jobs.times import parse_time
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "data" / "samples" / "incident"
@@ -30,10 +37,25 @@ OF_TIMES = ("made_ms", "first_ms", "last_ms", "commits")
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Settings]:
+def ends(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """End offsets at two moments of the group's life."""
+    file = tmp_path_factory.mktemp("ends") / "ends.jsonl"
+    rows = [
+        dict.fromkeys(ROW)
+        | {"topic": "b-range-x1", "partition": partition, "timestamp_ms": parse_time(time), "end_offset": end}
+        for time, end in (("2026-11-23T19:24:58Z", 30), ("2026-11-23T19:25:06Z", 90))
+        for partition in range(3)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory, ends: Path) -> tuple[str, Settings]:
     place = str(tmp_path_factory.mktemp("served") / "tables")
-    for step in ("ingest", "decode", "replay"):
-        words = [step, *([str(LOGS)] if step == "ingest" else []), "--tables", place]
+    given = {"ingest": [str(LOGS), str(ends)], "decode": [], "replay": []}
+    for step, more in given.items():
+        words = [step, *more, "--tables", place]
         result = CliRunner().invoke(app, words, env={"COORDINATOR_AUDIT_ENGINE__RUNNER": "local"})
         assert result.exit_code == 0, result.output
     return place, load(environment={}, flags={"tables": place})
@@ -47,6 +69,24 @@ def test_the_first_page_is_that_of_the_report(stored: tuple[str, Settings]) -> N
     assert differing <= set(OF_TIMES)
     assert {name for name, _ in made.families} >= {"members joined", "members left or expired"}
     assert made.worst
+
+
+def test_groups_at_a_moment_are_those_of_the_logs(stored: tuple[str, Settings], ends: Path) -> None:
+    place, settings = stored
+    of_tables = ServedTables(lambda: FolderReader(place), settings)
+    of_logs = place_of(AnswerSource(context=cast("Any", SaidBefore()), log=[LOGS]), ends, NOTHING_NEWER)
+    seen = []
+    for second in range(48, 88, 2):
+        time = f"2026-11-23T19:2{4 + second // 60}:{second % 60:02}Z"
+        asked = GroupsAsked(at_ms=parse_time(time))
+        (one,), (other,) = (each.groups(asked).groups for each in (of_logs, of_tables))
+        assert one == other, time
+        seen.append(one)
+    assert {row.state for row in seen} >= {None, "STABLE", "REBALANCING"}
+    assert {row.owned for row in seen} >= {0, 6}
+    assert {row.owners[0].client_id for row in seen if row.owners} >= {"B-range-5175-m0"}
+    assert seen[0].lag is None
+    assert len({row.lag for row in seen}) == 3
 
 
 def test_of_very_many_rebalances_only_outcomes_are_counted(

@@ -20,7 +20,7 @@ from jobs.serve import live as live_module
 from jobs.serve import server as server_module
 from jobs.serve.guard import Guard
 from jobs.serve.live import Live
-from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSetting, ServedSettings
+from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, ServedOffset, ServedSetting, ServedSettings
 from jobs.serve.server import served
 from jobs.serve.site import GroupsAsked, Site
 from jobs.settings import load
@@ -40,7 +40,10 @@ class Fixed:
 
     def groups(self, asked: GroupsAsked) -> GroupsPage:
         self.asked.append(asked)
-        return GroupsPage((GroupAt(HOSTILE, "CLASSIC", 1, 2, 3, 4, None, 0),), (), asked.first, 1)
+        group = GroupAt(
+            HOSTILE, "CLASSIC", 1, 2, 3, 4, None, 0, "STABLE", (OwnerAt(HOSTILE, None, 2),), 1, 2, None, None
+        )
+        return GroupsPage((group,), (), asked.first, 1)
 
     def group(self, group_id: str, since_ms: int | None, until_ms: int | None) -> GroupDetail | None:
         return REPORT.groups[0] if group_id == HOSTILE else None
@@ -87,10 +90,15 @@ def test_the_page_has_no_inline_code_and_says_so(port):
     assert "default-src 'none'" in policy
     assert "script-src 'self'" in policy
     assert "frame-ancestors 'none'" in policy
+    assert "base-uri 'none'; form-action 'none'" in policy
     assert b"<style" not in page
     assert b" style=" not in page
     assert b"<script>" not in page
     assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer", "links in the page do not tell what it shows"
+    assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
     assert ask(port, "/page.js")[1]["content-type"].startswith("text/javascript")
     assert ask(port, "/page.css")[1]["content-type"].startswith("text/css")
 
@@ -200,12 +208,13 @@ def test_more_connections_than_it_serves_are_closed(place, monkeypatch):
 def test_a_reader_that_does_not_read_is_let_go(place, monkeypatch):
     monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
     monkeypatch.setattr(server_module, "WRITE_S", 0.5)
+    monkeypatch.setattr(server_module, "READ_S", 60.0)
     monkeypatch.setattr(place, "search", lambda text: (FoundRow("group", "x" * 30_000_000, None, None),))
     with served("127.0.0.1", 0, Site(place), Guard.of("127.0.0.1")) as port, closing(socket.socket()) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", port))
         connection.sendall(b"GET /api/search?find=a HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        answered, until = False, time.monotonic() + 30
+        answered, until = False, time.monotonic() + 15
         while not answered and time.monotonic() < until:
             with suppress(OSError, HTTPException):  # the only connection is taken
                 answered = ask(port, "/api/groups")[0] == 200
