@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import ROWS_A_BATCH, SCHEMA, dumped_batch
 from jobs.sources.printed.printed_rows import place_of
+from jobs.sources.printed.sink_files import require_unique
 
 READ: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 TIMESTAMP_TYPES: Final = pa.array(["CreateTime", "LogAppendTime"])
@@ -47,6 +48,7 @@ class ParquetReader(NamedTuple):
         """
         try:
             with pq.ParquetFile(partition) as file:
+                require_unique(file.schema_arrow.names, partition)
                 for rows in file.iter_batches(ROWS_A_BATCH):
                     yield from self._wanted(self._dumped(rows, partition))
         except (pa.ArrowException, OSError) as error:

@@ -8,8 +8,9 @@ import json
 import random
 import re
 import tarfile
+import zipfile
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import cache
@@ -29,6 +30,7 @@ from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.settings import load
 from jobs.sources.log_reader import LogRow
+from jobs.sources.parquet_source import READ
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.new_rows import LogPlace, NewRows
 from jobs.watch.state_file import StateFile
@@ -204,21 +206,45 @@ def _assignments(about: About, choose: random.Random) -> Given:
 
 
 def _archive(about: About, choose: random.Random) -> Given:
-    out = io.BytesIO()
-    mode = choose.choice(("", "gz", "bz2", "xz"))
-    with tarfile.open(fileobj=out, mode=f"w:{mode}") as archive:
-        for name, data in about.logs.items():
-            member = tarfile.TarInfo(
-                choose.choice((name, name, name, f"../{name}", name.replace("-", "-9"), "x" * 300))
-            )
-            member.size = len(data)
-            member.type = choose.choice((tarfile.REGTYPE,) * 8 + (tarfile.SYMTYPE, tarfile.DIRTYPE))
-            archive.addfile(member, io.BytesIO(data))
-    content = out.getvalue()
+    mode = choose.choice(("", "gz", "bz2", "xz", "zip", "zst", "lz4"))
+    names = {
+        choose.choice((name, name, name, f"../{name}", name.replace("-", "-9"), "x" * 300)): name for name in about.logs
+    }
+    files = {called: about.logs[name] for called, name in names.items()}
+    content = _zip(files) if mode == "zip" else _tar(files, mode, choose)
     content = _bytes(content, choose) if choose.random() < 0.6 else content
     suffix = f".{mode}" if mode else ""
     command = ("dump", "FILE") if choose.random() < 0.3 else (*choose.choice(OF_TOPICS), "--log", "FILE")
     return Given(f"logs.tar{suffix}", content, command)
+
+
+def _zip(files: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def _tar(files: Mapping[str, bytes], mode: str, choose: random.Random) -> bytes:
+    out = io.BytesIO()
+    codec = {"zst": "zstd", "lz4": "lz4"}.get(mode)
+    with tarfile.open(fileobj=out, mode="w" if codec else f"w:{mode}") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            member.type = choose.choice((tarfile.REGTYPE,) * 8 + (tarfile.SYMTYPE, tarfile.DIRTYPE))
+            archive.addfile(member, io.BytesIO(data))
+    return _compressed(out.getvalue(), codec)
+
+
+def _compressed(data: bytes, codec: str | None) -> bytes:
+    if codec is None:
+        return data
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, codec) as stream:
+        stream.write(data)
+    return bytes(out.getvalue())
 
 
 @cache
@@ -289,6 +315,35 @@ def _printed(about: About, choose: random.Random) -> Given:
     return Given("printed.txt", choose.choice((b"\n", b"\n", b"")).join(lines), command)
 
 
+def _records_in_parquet(about: About, choose: random.Random) -> Given:
+    """What Spark writes of Kafka's columns, or a sink, with other columns, types and bytes."""
+    rows = [
+        {"key": row.key, "value": row.value, "topic": "__consumer_offsets", "partition": 0, "offset": row.offset,
+         "timestamp": row.timestamp, "timestampType": 0, "headers": None}
+        for data in about.logs.values() for row in _rows(data) if hasattr(row, "key")
+    ][:200]  # fmt: skip
+    table = pa.Table.from_pylist(rows or [{"key": b"", "value": None, "offset": 0}])
+    for _ in range(choose.randint(0, 3)):
+        number = choose.randrange(table.num_columns)
+        name = table.column_names[number]
+        values = [choose.choice((*NUMBERS, -1, 1 << 62)) for _ in range(table.num_rows)]
+        match choose.randrange(4):
+            case 0 if table.num_columns > 1:
+                table = table.remove_column(number)
+            case 1:
+                table = table.set_column(number, name, pa.array([str(value) for value in values]))
+            case 2:
+                limited = [value % (1 << 62) if isinstance(value, int) else None for value in values]
+                table = table.set_column(number, name, pa.array(limited, pa.int64()))
+            case _:
+                table = table.set_column(number, choose.choice((*READ, "extra", name)), table.column(number))
+    out = io.BytesIO()
+    pq.write_table(table, out)
+    content = _bytes(out.getvalue(), choose) if choose.random() < 0.4 else out.getvalue()
+    of_log = (*choose.choice((*OF_TOPICS, ("offsets", "G"))), "--log", "FILE")
+    return Given("part-0.parquet", content, choose.choice((of_log, ("ingest", "FILE", "--tables", "NEW"))))
+
+
 def _dump_log_text(name: str, data: bytes) -> Iterator[bytes]:
     yield f"Dumping /data/{name}".encode()
     position = -1
@@ -336,6 +391,7 @@ def _printed_ends(about: About, choose: random.Random) -> Given:
 
 KINDS: Final[dict[str, Callable[[About, random.Random], Given]]] = {
     "printed records": _printed,
+    "records in Parquet": _records_in_parquet,
     "printed end offsets": _printed_ends,
     "topics": _topics,
     "end offsets": _ends,

@@ -84,7 +84,7 @@ class _Runs:
             if members == 0 and change > 0:
                 self._begins.append(offset)
             members += change
-            if members == 0 and self._begins:
+            if members == 0 and change < 0 and self._begins:
                 self._ends_ms[len(self._begins)] = times[offset]
 
     def of(self, row: MembershipRow) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
@@ -21,10 +21,18 @@ def parquet_rows(path: str) -> Iterator[Row]:
 
     try:
         with pq.ParquetFile(path) as file:
+            require_unique(file.schema_arrow.names, path)
             for batch in file.iter_batches(ROWS_A_BATCH):
                 yield from _rows(batch.to_pylist(), path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def require_unique(columns: Sequence[str], path: str) -> None:
+    """Raise InputError if a table has two columns of one name."""
+    for name in columns:
+        if columns.count(name) > 1:
+            raise InputError(f"{path}: the column {name!r} is there {columns.count(name)} times")
 
 
 def avro_rows(path: str) -> Iterator[Row]:

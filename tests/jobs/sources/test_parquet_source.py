@@ -110,11 +110,16 @@ def test_what_is_no_such_table_is_refused_without_spark(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         given = table.drop_columns("value")
         pq.write_table(given if column is None else given.append_column("value", column), tmp_path / name / "0.parquet")
+    (tmp_path / "twice").mkdir()
+    pq.write_table(table.append_column("value", table["value"]), tmp_path / "twice" / "0.parquet")
+    with pytest.raises(InputError, match="the column 'value' is there 2 times"):
+        find_logs([tmp_path / "twice"])
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "0.parquet").write_bytes(b"PAR1 and no more")
     for name, said in (
         ("missing", "column 'value' is missing"),
         ("text", "column 'value' must be binary, not string"),
+        ("twice", "the column 'value' is there 2 times"),
         ("broken", "cannot be read as parquet"),
     ):
         with pytest.raises(InputError, match=said):
