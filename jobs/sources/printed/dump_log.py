@@ -43,7 +43,10 @@ PAYLOAD: Final = " payload: "
 COMMIT: Final = re.compile(r"offset_commit::group=(.*),partition=(.*)-(\d+)", re.DOTALL)
 GROUP: Final = "group_metadata::group="
 COMMITTED: Final = re.compile(r"offset=(-?\d+)(?:,metadata=(.*))?", re.DOTALL)
-ASSIGNED: Final = re.compile(r"(?:^|,)([^=,{}\[\]]+)=(?:\[([^\]]*)\](?::([0-9a-f]*))?|([0-9a-f]*))")
+ASSIGNED: Final = re.compile(r"(?:^|,)([^=,{}\[\]]+)=(?:\[([^\]]*)\](?::([0-9a-fA-F]*))?|([0-9a-fA-F]*))")
+
+TOO_NEW: Final = re.compile(r"(?i)unknown(?: record type (\d+)|::version=(\d+))")
+"""What releases from 3.9, and those before, print of a type of records that they do not know."""
 
 COMMIT_BYTES: Final = {20: 2, 24: 3, 28: 1}
 """The version of a commit's value by its bytes without those of the metadata; versions 0 and 2 are alike."""
@@ -204,6 +207,11 @@ def _key_and_value(contents: str, sizes: _Sizes, family: Family) -> tuple[bytes 
     for begin, read in OLD.items():
         if text.startswith(begin):
             return read(text, sizes)
+    if (newer := TOO_NEW.match(text)) is not None:
+        raise InputError(
+            f"the tool is older than records of type {newer[1] or newer[2]}: print it with kafka-dump-log of the "
+            "broker's release"
+        )
     if not text.startswith("{"):
         raise InputError(f"key and value are not decoded: print it with --offsets-decoder: {text[:100]}")
     key, end = json.JSONDecoder().raw_decode(text)
