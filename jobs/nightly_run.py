@@ -157,8 +157,8 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
                 steps.append(_run_step(nightly, run_id, number, name, listener, progress))
                 if steps[-1].error is not None:
                     break
-                if name == "ingest" and nightly.records and "checks" in step_names:
-                    suites.prepare(tables)  # new records change what is judged
+                if name == "ingest" and nightly.records:
+                    _prepare_checks(nightly)
         finally:
             _write(tables, steps, listener)
     return NightlyOutcome(steps, nightly.check_results)
@@ -267,6 +267,8 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     of_cluster = [path for path in changed.paths if dump_format is None and is_snapshot(path)]
     taken = snapshots.take(nightly.tables, of_cluster, nightly.settings.cluster) if of_cluster else None
     paths = [path for path in changed.paths if path not in of_cluster]
+    if any(file.path not in of_cluster for file in changed.files):
+        _prepare_checks(nightly)  # what is new in them changes what is judged
     is_live = any(path.startswith(LIVE_SCHEME) for path in paths)
     since = ingest.next_offsets(nightly.tables, nightly.settings.cluster) if is_live else {}
     kafka = Kafka(nightly.settings.kafka, since=since)
@@ -291,6 +293,11 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     count = snapped.count + (0 if taken is None else taken.snapshots)
     more = {"snapshots": count} if live_servers(live) or taken else {}
     return {"files": len(changed.files), **counts, **more, **({} if lines is None else {"broker_lines": lines})}
+
+
+def _prepare_checks(nightly: NightlyRun) -> None:
+    if "checks" in nightly.settings.nightly.steps:
+        suites.prepare(nightly.tables)
 
 
 def _take_broker_logs(nightly: NightlyRun) -> int | None:

@@ -20,7 +20,7 @@ from typing import Final
 
 from coordinator_core.errors import InputError
 from jobs.checks import frames, project, unchanged
-from jobs.checks.validation import CheckRun, Result, load, validate, write_measures
+from jobs.checks.validation import CheckRun, Result, load_without_spark, validate, write_measures
 from jobs.pipeline import runs
 from jobs.relations.news import last_end
 from jobs.settings import CheckSettings, Settings
@@ -38,11 +38,11 @@ FAILING: Final = "failing_findings"
 @cache
 def _judge() -> ProcessPoolExecutor:
     """Return a process that imports Great Expectations, which takes some seconds, while this one does other work."""
-    return processes(1, load)
+    return processes(1, load_without_spark)
 
 
 def prepare(tables: Tables) -> None:
-    """Let the import of Great Expectations begin, for a run that will need it."""
+    """Let the import of Great Expectations begin, for a run that will need it; once it has begun, nothing happens."""
     if can_run() and not runs_steps(tables.session):
         _judge().submit(can_run)
 

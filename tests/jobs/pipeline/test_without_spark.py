@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -19,6 +20,8 @@ from typer.testing import CliRunner
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from jobs import nightly_run, settings
+from jobs.checks import suites, validation
 from jobs.cli.app import app
 from jobs.pipeline import compared, decode, grown, ingest, replay
 from jobs.pipeline.decode_arrow import TYPED
@@ -35,6 +38,7 @@ from tests.digests import of_tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC
 from tests.jobs.logs import write_segment
+from tests.jobs.null_listener import NullListener
 from tests.jobs.sources.test_printed import console_lines
 from tests.shared_data import ROOT
 
@@ -259,3 +263,48 @@ def test_processes_of_this_machine_replay_many_groups(tmp_path: Path, monkeypatc
         found[-1].pop("table runs")
     assert asked == [2]
     assert found[0] == found[1]
+
+
+def test_the_import_for_the_checks_begins_before_new_records_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where nothing is new, or only a snapshot: then what was judged is judged so again."""
+    write_segment(tmp_path / f"{TOPIC}-0", [batch(0)])
+    snapshot = tmp_path / "snapshot.jsonl"
+    begun, read = list[str](), ingest.run
+    monkeypatch.setattr(suites, "prepare", lambda tables: begun.append("import"))
+    monkeypatch.setattr(suites, "run", lambda *given: [])
+    monkeypatch.setattr(ingest, "run", lambda *given: (begun.append("read"), read(*given))[1])
+
+    def began(*paths: Path) -> list[str]:
+        begun.clear()
+        flags = {"input.paths": list(map(str, paths)), "cluster": "c", "nightly.steps": ["ingest", "checks"]}
+        outcome = nightly_run.run(
+            Tables(None, str(tmp_path / "tables")), settings.load(environment={}, flags=flags), NullListener()
+        )
+        assert [step.error for step in outcome.steps] == [None, None]
+        return begun
+
+    log = tmp_path / f"{TOPIC}-0"
+    assert began(log)[:2] == ["import", "read"]
+    row = {"resource_type": "BROKER", "resource": "1", "timestamp_ms": 60_000, "configs": {"group.max.size": "1"}}
+    snapshot.write_text(json.dumps(row) + "\n")
+    assert began(log, snapshot) == ["read"]
+    assert began(log, snapshot) == ["read"]
+    write_segment(log, [batch(3)], 3)
+    assert began(log, snapshot)[:2] == ["import", "read"]
+
+
+def test_what_judges_with_pandas_does_not_import_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+
+    def load() -> None:
+        with pytest.raises(ImportError):
+            importlib.import_module("pyspark")
+        loaded.append("great_expectations")
+
+    monkeypatch.delitem(sys.modules, "pyspark")
+    monkeypatch.setattr(validation, "load", load)
+    validation.load_without_spark()
+    assert loaded == ["great_expectations"]
+    assert "pyspark" not in sys.modules, "an expectation of a user may import it"
