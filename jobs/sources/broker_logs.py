@@ -146,7 +146,7 @@ def read_broker_logs(
             if untimed:
                 warn(WITHOUT_TIMES.format(file, untimed[0], len(untimed)))
         if not informs:
-            warn(f"{given}: no line of the group coordinator; it is written at level INFO by Kafka's server.log")
+            warn(f"{given}: no line of the group coordinator at level INFO, which are those that say who left, and why")
 
 
 def _in_zone(event: BrokerEvent, zone: Zone) -> BrokerEvent:
