@@ -79,7 +79,7 @@ def test_internal_topics_of_a_deleted_application_are_named() -> None:
     others = {"g-output": 3, "other-store-changelog": 3, "gg-store-changelog": 3}
     gone = gathered(log, topics((0, IN)), 9_000, left | others)
     (row,) = findings(gone, LIMITS)
-    assert (row.kind, row.value, row.until_ms) == ("internal_topics_left", 7, 9_000)
+    assert (row.kind, row.value, row.threshold, row.until_ms) == ("internal_topics_left", 7, 1, 9_000)
     assert row.evidence == (log.records[-1].at,)
     assert row.detail.endswith(
         "g-a-repartition, g-store0-changelog, g-store1-changelog, g-store2-changelog, g-store3-changelog and 2 more"
