@@ -174,9 +174,8 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
     the status (null: unknown) and the topics, as a heartbeat response names them.
     ``settings`` are the group's own configurations, if it has any; null: the metadata log does not show them at the
-    moment. ``migration`` and ``join_traffic`` are added for
-    classic groups: whether a group of Streams or Connect can move to its new protocol, and how many bytes one rebalance
-    sends.
+    moment. ``migration`` and ``join_traffic`` are added for classic groups: whether the group can move to its new
+    protocol, and how many bytes one rebalance sends.
     ``clients`` is added for groups of consumers with members: the client library of each, by member id.
     ``certainty`` and the fields after it say which of them are unknown. ``stateAsOf`` says of a classic group
     that its state is that of its last completed rebalance.
