@@ -9,10 +9,12 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame
 
 
-def assert_rows(found: DataFrame, expected: Iterable[tuple[Any, ...] | dict[str, Any]]) -> None:
-    """Compare a frame with the rows that it should have, each as often, in any order."""
+def assert_rows(
+    found: DataFrame, expected: Iterable[tuple[Any, ...] | dict[str, Any]], *, in_order: bool = False
+) -> None:
+    """Compare a frame with the rows that it should have, each as often, in any order unless it counts."""
     same = found.sparkSession.createDataFrame(list(expected), found.schema)
-    assert_df_equality(found, same, ignore_row_order=True)
+    assert_df_equality(found, same, ignore_row_order=not in_order)
 
 
 def assert_same(found: DataFrame, expected: DataFrame) -> None:

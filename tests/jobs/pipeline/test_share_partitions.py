@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from typer.testing import CliRunner
 
-from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from jobs.api import CoordinatorAudit
@@ -68,7 +68,7 @@ def test_sums_of_deliveries_and_findings_are_those_of_the_logs(recorded):
     assert found == {
         group_id: replace(each, share_partitions=[], commit_counts=[]) for group_id, each in expected.items()
     }
-    rows = [plain(row) for history in expected.values() for row in findings(history, limits)]
+    rows = map(plain, findings_of_cluster(expected.values(), limits))
     assert_rows(recorded.table("findings").drop("cluster"), rows)
 
 
@@ -131,8 +131,8 @@ def test_state_of_a_group_that_no_log_has_is_found_in_tables_as_in_logs(forgotte
     expected = {each.group_id: replace(each, share_partitions=[], commit_counts=[]) for each in logs}
     assert expected["forgotten"].share_logs.groups_ms.keys() == {0}
     assert {each.group_id: each for each in histories(made.tables, CLUSTER)} == expected
-    found = made.table("findings").where("group_id = 'forgotten'").collect()
-    assert [(row.kind, row.value) for row in found] == [("share_state_orphaned", 2)]
+    found = made.table("findings").where("group_id = 'forgotten'")
+    assert_rows(found.select("kind", "value"), [("share_state_orphaned", 2)])
     for_report = {each.group_id: each for each in report_histories(FolderReader(made.tables.location), CLUSTER)}
     told = findings(for_report["forgotten"], made.settings.findings)
     assert [(row.kind, row.value) for row in told] == [("share_state_orphaned", 2)]

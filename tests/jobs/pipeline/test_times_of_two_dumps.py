@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.pipeline.on_spark.ingest import _best_of_each, _without
 from jobs.tables.log import LOG_RECORDS
+from tests.jobs.frames import assert_rows
 
 CLUSTER = {"cluster": "c", "log_topic": "__consumer_offsets", "log_partition": 0, "log_offset": 7}
 OTHERS = {"stray": None, "leader_epoch": -1, "key_hash": "k", "place": 0}
@@ -27,11 +28,10 @@ def dump(spark: SparkSession, *rows: tuple[str, int]) -> DataFrame:
 
 
 def test_a_dump_without_times_has_the_record_that_another_has_with_its_time(spark: SparkSession) -> None:
-    (kept,) = _best_of_each(dump(spark, ("a", 5), ("b", -1))).collect()
-    assert (kept["source"], kept["timestamp_ms"]) == ("a", 5)
+    assert_rows(_best_of_each(dump(spark, ("a", 5), ("b", -1))).select("source", "timestamp_ms"), [("a", 5)])
     taken = dump(spark, ("a", 5))
-    assert _without(dump(spark, ("b", -1)), taken).collect() == []
-    assert _without(taken, dump(spark, ("b", -1))).collect() == []
+    assert _without(dump(spark, ("b", -1)), taken).isEmpty()
+    assert _without(taken, dump(spark, ("b", -1))).isEmpty()
 
 
 def test_two_times_are_two_records(spark: SparkSession) -> None:

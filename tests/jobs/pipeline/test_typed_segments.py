@@ -28,7 +28,7 @@ from jobs.tables.spark_reader import spark_types
 from jobs.tables.versions import versions
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
-from tests.jobs.frames import assert_same
+from tests.jobs.frames import assert_rows, assert_same
 from tests.jobs.logs import write_segment
 
 IDENTIFY = partial(identified, cluster="c", run_id="r")
@@ -67,8 +67,8 @@ def test_what_identifies_rows(cases: list[tuple[dict[str, Any], int | None, str 
 def test_keys_have_the_hash_that_spark_gives_them(spark: SparkSession) -> None:
     rows = [row for row, *_ in CASES]
     asked = F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("hash")
-    in_spark = [row.hash for row in frame(spark, rows).select(asked).collect()]
-    assert IDENTIFY(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).column("key_hash").to_pylist() == in_spark
+    here = IDENTIFY(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).column("key_hash").to_pylist()
+    assert_rows(frame(spark, rows).select(asked), [(each,) for each in here], in_order=True)
 
 
 @pytest.fixture
@@ -136,10 +136,8 @@ def test_nested_columns_stay_as_they_are(
         for number, (headers, extra) in enumerate(zip(HEADERS, EXTRA, strict=True))
     ]
     arrived.write(tables, frame(spark, rows), "r/0", IDENTIFY)
-    found = tables.read(LOG_RECORDS).orderBy("log_offset").select("headers", "extra").collect()
-    headers = [None if row.headers is None else [each and tuple(each) for each in row.headers] for row in found]
-    assert headers == HEADERS
-    assert [row.extra for row in found] == EXTRA
+    found = tables.read(LOG_RECORDS).orderBy("log_offset").select("headers", "extra")
+    assert_rows(found, zip(HEADERS, EXTRA, strict=True), in_order=True)
 
 
 def test_no_nested_column_goes_to_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_core.audit.offsets.burrow import UNREAD, LagPoint, point_order
 from coordinator_core.groups.end_offsets import EndOffset
@@ -26,6 +26,7 @@ from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
+from tests.jobs.frames import assert_rows, assert_same
 from tests.jobs.queries.unreadable_logs import newer_value, rewritten
 from tests.jobs.relations.engines import through_spark, write
 from tests.jobs.relations.random_commits import GROUPS, write_logs
@@ -66,12 +67,12 @@ class Log:
         rows = FolderReader(self.home).folded(text, (*KEY, "time_ms"), judged, SCHEMA, since=since_ms, **VALUES)
         return in_order(row for batch in rows for row in batch.to_pylist())
 
-    def in_spark(self, spark: SparkSession, since_ms: int = 0) -> list[LagPoint]:
+    def in_spark(self, spark: SparkSession, since_ms: int = 0) -> DataFrame:
         """What Spark finds."""
         judged = lag_rows(self.reaches, SCHEMA, cluster=CLUSTER, run_id="run 1")
         reader = through_spark(spark, Path(self.home))
         rows = reader.folded(LAG_SINCE, KEY, ("time_ms",), judged, SCHEMA, since=since_ms, **VALUES)
-        return in_order(row.asDict(recursive=True) for row in rows.collect())
+        return rows.select(*LagPoint._fields)
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[LagPoint]:
@@ -109,7 +110,8 @@ def test_spark_finds_the_same_from_any_time_on(spark: SparkSession, logs: list[L
     times = sorted({point.timestamp_ms for point in log.points})
     middle = times[len(times) // 2]
     expected = [point for point in log.stored if point.timestamp_ms >= middle]
-    assert log.here(since_ms=middle) == log.in_spark(spark, middle) == expected
+    assert log.here(since_ms=middle) == expected
+    assert_rows(log.in_spark(spark, middle), map(as_row, expected))
 
 
 # --- at a time, as the Python API asks --------------------------------------------------------------------------------
@@ -177,17 +179,16 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_api_judges_lag_as_the_command_does(spark: SparkSession, cases: Path) -> None:
     """A consumer that stopped is STOP; a commit counts only if its transaction is known to be committed."""
     audit = CoordinatorAudit(spark, str(cases), CLUSTER)
-    stored, given = (audit.lag(file, AT_MS).collect() for file in (None, str(cases / "ends.jsonl")))
-    assert sorted(stored) == sorted(given)
-    found = {row.topic: (row.timestamp_ms, row.status, row.lag, row.missing or "") for row in stored}
-    assert found == {name: (*of[:3], of[4]) for name, (_, _, of) in CASES.items()}
+    stored, given = (audit.lag(file, AT_MS) for file in (None, str(cases / "ends.jsonl")))
+    assert_same(given, stored)
+    expected = [(name, *of[:3], of[4] or None) for name, (_, _, of) in CASES.items()]
+    assert_rows(stored.select("topic", "timestamp_ms", "status", "lag", "missing"), expected)
 
 
 def test_the_api_says_what_commits_alone_show(spark: SparkSession, cases: Path) -> None:
-    rows = CoordinatorAudit(spark, str(cases), CLUSTER).activity(AT_MS).collect()
-    assert {row.topic: (row.activity, row.missing) for row in rows} == {
-        name: (of[3], of[5]) for name, (_, _, of) in CASES.items()
-    }
+    rows = CoordinatorAudit(spark, str(cases), CLUSTER).activity(AT_MS)
+    expected = [(name, of[3], of[5]) for name, (_, _, of) in CASES.items()]
+    assert_rows(rows.select("topic", "activity", "missing"), expected)
 
 
 def at_a_time(home: Path, text: str = LAG_AT) -> list[tuple[Any, ...]]:
