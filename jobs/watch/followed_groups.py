@@ -289,13 +289,18 @@ class FollowedGroups:
 
     def begin(self) -> None:
         """Take all that is known by now as reported: from now on ``events`` tells what is new."""
-        for key in {*self.groups, *((Family.GROUP, group_id) for group_id in self.shares)}:
+        keys = {*self.groups, *((Family.GROUP, group_id) for group_id in self.shares)}
+        for key in keys:
             for _ in self._rebalances(key, is_settled=True):
                 pass
             for _ in self._look(key):
                 pass
         for _ in self._cluster_findings():
             pass
+        # A finding that one of the cluster covers has not ended: it was never told.
+        for key in keys if self._storms else ():
+            for _ in self._look(key):
+                pass
         self._touched.clear()
         self.is_live = True
 

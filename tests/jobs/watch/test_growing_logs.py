@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import LogPosition
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
+from jobs.watch import followed_groups
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
 from jobs.watch.growing_logs import GrowingLogs, whole_batches
 from tests.jobs.watch.samples import SAMPLES, followed, growing
@@ -59,6 +64,26 @@ def test_what_is_there_at_the_beginning_is_not_told(tmp_path: Path) -> None:
     groups.begin()
     assert list(groups.events()) == []
     assert len(groups) > 10
+
+
+def test_a_storm_of_many_groups_that_is_there_at_the_beginning_ends_no_storm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of each group is covered, which is no end of it."""
+
+    def one_storm(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
+        place = LogPosition(0, 1, 1_795_257_000_000)
+        return [history.finding(FindingKind.REBALANCE_STORM, 50, 10, "stormy", [place], is_open=True)]
+
+    monkeypatch.setattr(followed_groups, "findings", one_storm)
+    shutil.copytree(SAMPLES, tmp_path / "logs")
+    groups = followed()
+    for new in GrowingLogs([tmp_path / "logs"], pytest.fail).poll():
+        groups.feed(new)
+    groups.begin()
+    assert [row.kind for row in groups.of_cluster if row.is_open] == [FindingKind.REBALANCE_STORM]
+    groups.resume()
+    assert list(groups.events()) == []
 
 
 def test_a_batch_is_read_once_it_is_whole() -> None:
