@@ -164,12 +164,14 @@ Most have one cause: only the others have to be told apart, which takes memory f
 """
 MOST_TOLD: Final = 1_000_000
 """Of more rebalances than these, causes are not counted, but outcomes alone: 2 million take 5 s of a processor."""
+WORST_A_PASS: Final = 1_000
+"""So many rebalances are taken of one pass, as the worst ones may all be of one group."""
 WORST: Final = f"""
 SELECT r.group_id AS group_id FROM $rebalances AS r
 WHERE r.cluster = :cluster AND NOT coalesce(r.group_id IN :seen, FALSE)
-ORDER BY {IN_SQL}, r.group_id LIMIT 1
+ORDER BY {IN_SQL}, r.group_id
 """
-"""The group with the worst rebalance, but for those that were seen."""
+"""The groups of the worst rebalances, but for those that were seen."""
 VERDICTS: Final = "SELECT verdict, count(*) AS targets FROM $target_audits WHERE cluster = :cluster GROUP BY verdict"
 COMMITS: Final = """
 SELECT hour_ms, CAST(sum(written) AS BIGINT) AS records FROM $commit_summaries
@@ -440,8 +442,12 @@ class ServedTables:
     def _worst(self, tables: TableReader, ends: NewestEnds) -> Iterator[Worst]:
         """Yield the worst rebalances, of one group each: only these groups are read."""
         seen: list[str] = []
-        while len(seen) < MOST_WORST and (row := next(tables.tuples(WORST, cluster=self._cluster, seen=seen), None)):
-            seen.append(row[0])
+        text = f"{WORST} LIMIT {WORST_A_PASS}"
+        while len(seen) < MOST_WORST:
+            of_pass = [group_id for (group_id,) in tables.tuples(text, cluster=self._cluster, seen=seen)]
+            seen = [*seen, *dict.fromkeys(of_pass)][:MOST_WORST]
+            if len(of_pass) < WORST_A_PASS:
+                break
         worst: list[tuple[RebalanceRow, Worst]] = []
         # One after the other: of one group few pages of a file are read, of a list of groups all of them.
         for history in chain.from_iterable(report_histories(tables, self._cluster, [group_id]) for group_id in seen):

@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.app import app
 from jobs.cli.output_shapes import output_schema
@@ -61,7 +62,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, ends: Path) -> tuple[str, S
     return place, load(environment={}, flags={"tables": place})
 
 
-def test_the_first_page_is_that_of_the_report(stored: tuple[str, Settings]) -> None:
+def test_the_first_page_is_that_of_the_report(stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch) -> None:
     place, settings = stored
     made = ServedTables(lambda: FolderReader(place), settings).overview()
     whole = stored_report(FolderReader(place), settings)
@@ -69,6 +70,8 @@ def test_the_first_page_is_that_of_the_report(stored: tuple[str, Settings]) -> N
     assert differing <= set(OF_TIMES)
     assert {name for name, _ in made.families} >= {"members joined", "members left or expired"}
     assert made.worst
+    monkeypatch.setattr(from_tables, "WORST_A_PASS", 1)
+    assert ServedTables(lambda: FolderReader(place), settings).overview().worst == made.worst
 
 
 def test_groups_at_a_moment_are_those_of_the_logs(stored: tuple[str, Settings], ends: Path) -> None:
@@ -116,3 +119,14 @@ def test_answers_fit_their_schemas(stored: tuple[str, Settings]) -> None:
             assert answer.status == 200, answer.body
             assert len(answer.body) > 2, path
             Draft202012Validator(output_schema(path)).validate(json.loads(answer.body))
+
+
+def test_a_question_waits_only_so_long_for_the_one_before(
+    stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, settings = stored
+    monkeypatch.setattr(from_tables, "WAIT_S", 0.05)
+    served = ServedTables(lambda: FolderReader(place), settings)
+    with served._reader(), pytest.raises(InputError, match="busy with another question"):
+        served.search("b")
+    assert served.search("b-range")
