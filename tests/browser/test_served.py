@@ -70,6 +70,8 @@ def test_groups_are_asked_for_at_the_moment_of_the_address(page, running):
     page.goto(f"{running.address}#moment=2026-11-21T10:30:40Z")
     page.wait_for_selector("#groups-place tbody tr")
     assert "Groups at 2026-11-21 10:30:40.000 UTC" in page.locator("#groups-title").inner_text()
+    heads = page.locator("#groups-place thead th").all_inner_texts()
+    assert {"State", "Who owns how much", "Lag"} <= set(heads)
     assert "Coordinator away: " in page.locator("#then-all").inner_text()
     page.locator("#groups-place").get_by_role("link", name=GROUP).click()
     page.wait_for_selector("#then:visible")
