@@ -20,13 +20,8 @@ function thenOf(group, time) {
   };
 }
 
-// The offset that was committed at a moment: proven by a commit before it, and none between the two.
-function committedThen(each, time) {
-  if (time >= each.last.timestamp_ms) return { offset: each.offset, at: each.last.timestamp_ms };
-  const points = each.points ?? [];
-  const before = points.findLast((point) => point.at_ms <= time);
-  return before && before.holds_until_ms > time ? { offset: before.offset, at: before.at_ms } : { offset: undefined, at: null };
-}
+// The offset that was committed at a moment: the report has the last one of each partition; the server knows the others.
+const committedThen = (each, time) => (time >= each.last.timestamp_ms ? { offset: each.offset, at: each.last.timestamp_ms } : { offset: undefined, at: null });
 
 const noAnswer = (error) => `no answer: ${error.message}`;
 // The server knows what was committed at any moment, or that the log does not show it; until it answers, nothing is claimed.
