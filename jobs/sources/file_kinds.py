@@ -38,9 +38,9 @@ UNPACK: Final = "unpack it, and give what is in it"
 KINDS: Final = (
     _named(r".*\.(index|timeindex|txnindex)", "an index of a segment, which has no records", TAKE_LOG),
     _named(r"\d+\.snapshot", "a broker's snapshot of producers, which has no records", TAKE_LOG),
-    _named(r".*\.log\.deleted", "a segment that the broker has replaced and is about to delete", "nothing"),
+    _named(r".*\.log\.deleted", "a segment that the broker has replaced and is about to delete", "it is not needed"),
     _named(r".*\.cleaned", "a segment that the log cleaner was making",
-        "nothing: the segments that it cleans are there"),
+        "it is not needed, as the segments that it cleans are there"),
     _named(r"leader-epoch-checkpoint|partition\.metadata|meta\.properties|.*-checkpoint|\.lock|\.kafka_cleanshutdown",
         "a broker's note beside its logs", TAKE_LOG),
     _named(r"\d{20}\.log\.(gz|bz2|xz|zst|lz4)", "a packed segment", "unpack it, or name it itself"),
