@@ -184,16 +184,16 @@ def _conversions(classic: GroupHistory, connect: GroupHistory) -> list[tuple[Gro
     target = None
     for ended in connect.epochs:
         target = ended.epoch if ended.target is not None else target
-        if (begun := _begun_by(ended, target, classic.epochs)) is not None:
+        if (begun := _begun_by(ended, target, _first_of_lives(classic.epochs))) is not None:
             conversions.append((ended, begun, CauseKind.GROUP_DOWNGRADED))
     return conversions
 
 
-def _begun_by(ended: GroupEpochRow, number: int | None, epochs: Sequence[GroupEpochRow]) -> GroupEpochRow | None:
-    """Return the epoch of the other log, of this ``number``, in which the group goes on; groups move back and forth
-    within a second, so it is the nearest of those with which the group begins there.
+def _begun_by(ended: GroupEpochRow, number: int | None, epochs: Iterable[GroupEpochRow]) -> GroupEpochRow | None:
+    """Return which of the epochs of the other log, of this ``number``, the group goes on in; groups move back and forth
+    within a second, so it is the nearest one. A group of workers may have been there without members before.
     """
-    begins = [row for row in _first_of_lives(epochs) if row.epoch == number and _continues(ended, row)]
+    begins = [row for row in epochs if row.epoch == number and _continues(ended, row)]
     return min(begins, key=lambda row: abs(_end_of(ended).timestamp_ms - row.opened.timestamp_ms), default=None)
 
 
