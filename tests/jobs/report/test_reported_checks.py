@@ -41,11 +41,14 @@ def test_the_report_shows_which_checks_failed_and_why(tmp_path: Path) -> None:
     ]
     page = to_html(build((), LIMITS, ReportHeader(CLUSTER, "1", 0, [], True, [], checks=checks)))
     assert "1 of 3 failed" in page
-    row = page[page.index('<tr><th scope="row">violations') :]
+    row = page[page.index('<tr><th scope="row" data-head="Check">violations') :]
     row = row[: row.index("</tr>")]
     for told in ("failed", "critical", "5", "max_value 0", "No rule is broken.", "<b>5 in g</b>"):
         assert told in row
     assert "none is known" in page
+    folded = page[page.index("<h3>1 passed</h3>") :]
+    assert "undecoded runs" in folded
+    assert ">violations<" not in folded
 
 
 def test_a_report_of_log_files_has_no_checks() -> None:
