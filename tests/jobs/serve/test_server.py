@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection, HTTPException
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -263,3 +264,13 @@ def test_pages_that_follow_are_few_and_bounded(monkeypatch):
         assert [*rows] == [b"retry: 2000\n\n"], "a page that is too slow is let go"
     with live.followed() as rows:
         assert rows is not None
+
+
+def test_a_page_that_comes_later_gets_the_last_rows_and_no_more(monkeypatch):
+    monkeypatch.setattr(live_module, "MOST_KEPT", 2)
+    live = Live()
+    for number in range(5):
+        live.publish(str(number))
+    with live.followed() as rows:
+        assert rows is not None
+        assert [*islice(rows, 3)] == [b"retry: 2000\n\n", b"data: 3\n\n", b"data: 4\n\n"]
