@@ -169,12 +169,21 @@ def warn_of_window(console: Console, answers: Answers, since: str | None, until:
         console.warn(reason)
 
 
-def refuse_unproven(answers: Answers, negative: str, group_id: str | None = None, since_ms: int | None = None) -> None:
+def refuse_unproven(
+    answers: Answers,
+    negative: str,
+    group_id: str | None = None,
+    since_ms: int | None = None,
+    *,
+    rests_on_shares: bool = False,
+) -> None:
     """Raise InputError where an answer such as "nothing was found" is not known, as the logs lack something, or end
     before ``since_ms``, the time from which on was asked (None: any); ``group_id``: a group that is there (None: all).
+    ``rests_on_shares``: the share state log may tell of what was looked for.
     """
     known = answers.knowledge()
-    if missing := [*known.about_window(since_ms), *known.reasons(group_id)]:
+    of_shares = answers.lacks_of_shares(group_id) if rests_on_shares else ()
+    if missing := [*known.about_window(since_ms), *known.reasons(group_id), *of_shares]:
         if group_id is None and known.given.absent():
             missing.append("give them, or name a group whose partition is there (--group)")
         raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

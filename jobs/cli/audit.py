@@ -86,7 +86,8 @@ def audit_command(
     if seen:
         raise typer.Exit(FAILED_GATE)
     if failing:
-        refuse_unproven(known, "nothing that --fail-on names was found", group, asked_ms)
+        negative = "nothing that --fail-on names was found"
+        refuse_unproven(known, negative, group, asked_ms, rests_on_shares=VIOLATION in failing)
 
 
 def _fails(violation: Violation, gate: Gate) -> bool:

@@ -23,6 +23,8 @@ from jobs.times import parse_time
 
 ANY = "any"
 FINDING_KINDS = tuple(kind.value for kind in FindingKind)
+RESTING_ON_SHARES = {ANY, FindingKind.RULES_BROKEN, *(kind for kind in FINDING_KINDS if kind.startswith("share_"))}
+"""What the share state log may tell of."""
 GOES_ON = "goes on"
 
 
@@ -104,7 +106,8 @@ def findings_command(
     if failing:
         raise typer.Exit(FAILED_GATE)
     if named:
-        refuse_unproven(answers, "no finding that --fail-on names", group)
+        rests_on_shares = not named.isdisjoint(RESTING_ON_SHARES)
+        refuse_unproven(answers, "no finding that --fail-on names", group, rests_on_shares=rests_on_shares)
 
 
 def _gate_line(row: FindingRow, *, fails: bool) -> GateLine:

@@ -184,6 +184,9 @@ class Answers(Protocol):
     def knowledge(self) -> Knowledge:
         """Return what the logs lack, as seen from their end."""
 
+    def lacks_of_shares(self, group_id: str | None) -> Sequence[str]:
+        """Return what is missing of the share state log where a group (None: any) rests on it, in words."""
+
     def rounds(self, group_id: str) -> list[Round]:
         """Return the assignments of a group, with the inputs of its assignor."""
 

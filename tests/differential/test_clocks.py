@@ -45,7 +45,15 @@ def said(folder: Path) -> Said:
     settings = load()
     found = LogAnswers(find_logs([folder]), lambda _: None, lambda: settings).histories()
     verdicts = {row._replace(topics_at=None, fitted=None) for row in found.verdicts}
-    return Said(verdicts, set(found.violations), {row._replace(detail="") for row in found.findings})
+    return Said(verdicts, set(found.violations), {_without_times(row) for row in found.findings})
+
+
+def _without_times(row: FindingRow) -> FindingRow:
+    """A finding whose evidence is the metadata log has the times of that clock."""
+    if row.log_topic == METADATA.rpartition("-")[0]:
+        places = tuple(at._replace(timestamp_ms=0) for at in row.evidence)
+        row = row._replace(since_ms=0, until_ms=0, evidence=places)
+    return row._replace(detail="")
 
 
 said_unshifted = cache(said)

@@ -225,6 +225,10 @@ class LogAnswers:
         assert self._known is not None
         return self._known
 
+    def lacks_of_shares(self, group_id: str | None) -> Sequence[str]:
+        """As the last pass found it, which was about the group."""
+        return self.knowledge().about_share_groups()
+
     def _shows_all_since(self, time_ms: int) -> bool:
         return self.knowledge().shows_all_since(time_ms)
 

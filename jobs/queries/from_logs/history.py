@@ -89,9 +89,10 @@ def group_histories(
     known = knowledge(logs, topics, counts, readers, lost, around.times, around.shares.given, around.whole_from_ms)
     for reason in known.reasons_with_topics(group_id):
         warn(reason)
-    if shares or surroundings.shares.groups:
-        for reason in known.about_share_groups():
-            warn(reason)
+    if not shares and not surroundings.shares.groups:
+        known = replace(known, share_state=None)
+    for reason in known.about_share_groups():
+        warn(reason)
     if noted is not None:
         noted(known)
     for other in list(surroundings.shares.groups):

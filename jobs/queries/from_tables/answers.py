@@ -281,15 +281,13 @@ class StoredAnswers:
         yield from older_copies(self.tables, self.cluster)
         yield from stored_not_loaded(self.tables, self.cluster)
         if of_history:
-            from jobs.relations.knowledge import missing_of_shares
-
             if silent := silent_lines(self.tables, self.cluster):
                 yield NO_ZONE.format(silent)
             yield from of_other_clusters(self.tables, self.cluster)
             known = self.knowledge()
             yield from known.reasons_with_topics(group_id)
             yield from known.about_history()
-            yield from missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ()
+            yield from self.lacks_of_shares(group_id) if of_shares else ()
 
     def warn_once(self, group_id: str | None = None, *, of_history: bool = True, of_shares: bool = True) -> None:
         """Warn before the first answer of what the logs lack; the arguments are those of ``missing``.
@@ -310,6 +308,12 @@ class StoredAnswers:
 
             self._known = stored_knowledge(self.tables, self.cluster)
         return self._known
+
+    def lacks_of_shares(self, group_id: str | None) -> Sequence[str]:
+        """From what was taken in of the log, where share partitions are initialized."""
+        from jobs.relations.knowledge import missing_of_shares
+
+        return missing_of_shares(self.knowledge(), self.tables, self.cluster, group_id)
 
     def _rows(self, table: str, of: type[Kind], group_id: str | None, since_ms: int | None = None) -> Iterator[Kind]:
         """Return the rows of a table about one group or all, as the core has them."""

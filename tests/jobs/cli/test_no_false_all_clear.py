@@ -18,6 +18,7 @@ from tests.core.builders import GroupLog, classic_member
 from tests.core.share_log import ShareLog
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment
+from tests.matrix.sources import StoredTables, ThisProcess
 
 if TYPE_CHECKING:
     from jobs.api import CoordinatorAudit
@@ -44,6 +45,16 @@ def cut(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
+@pytest.fixture(scope="module")
+def without_shares(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples without one partition of the share state log, and the tables that a night makes of them."""
+    place = tmp_path_factory.mktemp("without_shares")
+    shutil.copytree(SAMPLE_LOGS, place / "logs")
+    shutil.rmtree(place / "logs" / "__share_group_state-0")
+    StoredTables(ThisProcess(), place / "tables", [[place / "logs"]])
+    return place
+
+
 @pytest.mark.parametrize("question", ["groups", "describe --all", "rebalances", "findings", "audit", "metrics"])
 def test_an_absent_partition_is_told(cut: Path, question: str) -> None:
     result = run(*question.split(), "--log", cut)
@@ -68,6 +79,26 @@ def test_a_gate_does_not_pass_for_what_was_not_looked_at(cut: Path) -> None:
     assert run("audit", "--fail-on", "violation", "--log", cut).exit_code == 1
     assert run("audit", "--fail-on", "violation", "--log", cut, "--group", "B-range-5175").exit_code == 0
     assert run("findings", "--fail-on", "any", "--log", cut).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ("audit --fail-on violation", 1),
+        ("audit --fail-on divergent", 0),
+        ("audit --fail-on violation --group B-range-5175", 0),
+        ("findings --fail-on share_archived", 1),
+        ("findings --fail-on transaction_left_open", 0),
+    ],
+)
+def test_a_gate_that_rests_on_share_state_does_not_pass_without_a_part_of_it(
+    without_shares: Path, gate: str, code: int
+) -> None:
+    assert run(*gate.split(), "--log", SAMPLE_LOGS).exit_code == 0
+    for source in (("--log", without_shares / "logs"), ("--tables", without_shares / "tables")):
+        result = run(*gate.split(), *source)
+        assert result.exit_code == code
+        assert ("1 of 2 partitions of __share_group_state were not given (0)" in result.stderr) or not code
 
 
 @pytest.mark.parametrize(
