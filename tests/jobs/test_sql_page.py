@@ -24,7 +24,7 @@ from jobs.formatting import plain as plain_value
 from jobs.tables.catalog import CATALOG
 from jobs.tables.joins import JOINS, Join
 from jobs.tables.views import DATAFUSION, SPARK, TIMES, time_name, view_query
-from tests.jobs.frames import assert_same
+from tests.jobs.frames import assert_rows, assert_same
 from tests.jobs.watch.samples import growing
 from tests.shared_data import ROOT
 
@@ -189,9 +189,9 @@ def test_frames_have_what_the_commands_print(sample: CoordinatorAudit) -> None:
     at_the_end = sample.owners_at(newest[0])
     assert_same(now, at_the_end.where("until IS NULL"))
     told = sample.explain(group)
-    rows = sample.explanation(group).orderBy("number").collect()
-    assert [row.text for row in rows] == [sentence.text for sentence in told]
-    assert rows[0].evidence == [f"{at.partition}:{at.offset}" for at in told[0].evidence]
+    rows = sample.explanation(group).orderBy("number").select("text", "evidence")
+    expected = [(each.text, [f"{at.partition}:{at.offset}" for at in each.evidence]) for each in told]
+    assert_rows(rows, expected, in_order=True)
 
 
 def printed(sample: CoordinatorAudit, *command: str) -> list[dict[str, Any]]:
@@ -271,7 +271,7 @@ def test_frames_have_the_rows_of_the_commands(sample: CoordinatorAudit) -> None:
     )
     group = "B-range-5175"
     told = [line["text"] for line in printed(sample, "explain", group)]
-    assert [row.text for row in sample.explanation(group).orderBy("number").collect()] == told
+    assert_rows(sample.explanation(group).orderBy("number").select("text"), [(text,) for text in told], in_order=True)
     topic = "a-coop-x8"
     owned = {(line["group_id"], line["partition"], line["member_id"]) for line in printed(sample, "owners", topic)}
     rows = sample.owners(topic).collect()
