@@ -285,6 +285,11 @@ def urgency(row: FindingRow) -> tuple[bool, bool, int, float, str, str, str, int
     return level is Level.NOTICE, row.group_id is not None, level.rank, -row.score, row.group_id or "", *about
 
 
+def rests_on_share_state(kind: str) -> bool:
+    """Return whether the share state log may hold what findings of a kind are about; of ``any`` kind it may."""
+    return kind in ("any", FindingKind.RULES_BROKEN) or kind.startswith("share_")
+
+
 def listed(rows: Iterable[FindingRow], group_id: str | None = None) -> list[FindingRow]:
     """Return the findings as they are listed, the most urgent first: of all groups without what is covered, of one
     group as if it was the only one.

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.audit.finding_rows import rests_on_share_state
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import GROUP_LOG
 from jobs.checks import gated
 from jobs.gates import Gate
 from jobs.relations import gaps, given_partitions
-from jobs.relations.knowledge import stored_knowledge
+from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.news import StoredNews
 from jobs.settings import Settings
 from jobs.tables.delta import Tables
@@ -44,6 +45,8 @@ OF_HISTORY: Final = (
     *("failing_findings", "unexpected_findings"),
 )
 """Measures of which zero is unknown where the logs of the groups are not whole: what is missing may hold some."""
+OF_SHARES: Final = ("violations", "notices", "unexpected_findings")
+"""Those for which the share state log counts, too; ``failing_findings`` where a kind is named that it is for."""
 
 Part = dict[str, Mapping[str, float | None]]
 """Measures by name, and their values by cluster. A cluster without a value has nothing to count, or it is unknown."""
@@ -118,7 +121,7 @@ def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Me
     parts |= _placement(reader, chosen.offsets_partitions) | _freshness(reader, now)
     parts["absent_partitions"] = given_partitions.absent(reader, OFFSETS_TOPIC, chosen.offsets_partitions)
     clusters = [row["cluster"] for row in ledger]
-    lacks = {cluster: missing(reader, cluster) for cluster in clusters}
+    lacks = {cluster: missing(reader, cluster, chosen.findings.fail_on) for cluster in clusters}
     rows = [{"cluster": cluster, **_of(cluster, parts, lacks[cluster])} for cluster in clusters]
     happened: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -126,8 +129,8 @@ def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Me
         plain = {name: f"{counted(int(row[name]), noun)} {text}" for name, (noun, text) in COUNTED.items() if row[name]}
         plain |= {name: text.format(row[name]) for name, text in RATES.items() if row[name]}
         said = {name: gated.told(name, each[cluster]) for name, each in counts.items() if each.get(cluster)}
-        unknown = f"none is known, but {'; '.join(lacks[cluster])}"
-        happened[cluster] = plain | said | {name: unknown for name in OF_HISTORY if row[name] is None}
+        unknown = {name: f"none is known, but {'; '.join(why)}" for name, why in lacks[cluster].items()}
+        happened[cluster] = plain | said | {name: unknown[name] for name in OF_HISTORY if row[name] is None}
     numbers = [{name: row[name] and float(row[name]) for name in MEASURES} for row in rows]
     return Measures([{"cluster": row["cluster"], **of} for row, of in zip(rows, numbers, strict=True)], happened)
 
@@ -143,18 +146,26 @@ def _gates(reader: TableReader, settings: Settings, today: date, since: str) -> 
     return gate_of
 
 
-def missing(reader: TableReader, cluster: str) -> list[str]:
-    """Return what is missing of the logs of a cluster's groups, in words; the list is empty if nothing is."""
-    return stored_knowledge(reader, cluster).reasons() if reader.exists("log_ranges") else []
+def missing(reader: TableReader, cluster: str, fail_on: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Return for each measure ``OF_HISTORY`` what is missing of a cluster's logs, in words; nothing if they are whole.
+
+    ``fail_on``: the kinds of findings that fail a run.
+    """
+    if not reader.exists("log_ranges"):
+        return {name: [] for name in OF_HISTORY}
+    known = stored_knowledge(reader, cluster)
+    reasons, of_shares = known.reasons(), missing_of_shares(known, reader, cluster)
+    resting = {*OF_SHARES, *(("failing_findings",) if any(map(rests_on_share_state, fail_on)) else ())}
+    return {name: [*reasons, *(of_shares if name in resting else ())] for name in OF_HISTORY}
 
 
-def _of(cluster: str, parts: Part, lacks: Sequence[str]) -> dict[str, float | None]:
-    """Return the measures of a cluster by name; ``lacks``: what is missing of its logs."""
+def _of(cluster: str, parts: Part, lacks: Mapping[str, Sequence[str]]) -> dict[str, float | None]:
+    """Return the measures of a cluster by name; ``lacks``: what is missing of its logs for them."""
     values = {name: parts[name].get(cluster) if name in parts else None for name in MEASURES}
     for name in parts:
         if values[name] is None and name not in NO_COUNTS:
             values[name] = 0.0
-    return values | {name: None for name in OF_HISTORY if lacks and values[name] == 0}
+    return values | {name: None for name, why in lacks.items() if why and values[name] == 0}
 
 
 def _gaps(reader: TableReader) -> Part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,8 @@ def checks_command(
     with options.writing(**flags) as (tables, chosen), console.step("checking the tables"):
         results = quality.run(tables, chosen, datetime.now(UTC))
         for cluster in sorted({result.cluster for result in results if result.check in OF_HISTORY and result.cluster}):
-            for reason in missing(tables.engine(), cluster):
+            lacks = missing(tables.engine(), cluster, chosen.checks.findings.fail_on)
+            for reason in dict.fromkeys(chain.from_iterable(lacks.values())):
                 console.warn(f"cluster {cluster}: {reason}")
     if not results:
         console.note(f"nothing to check at {tables.location}: no run has ingested a record yet")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, rests_on_share_state
 from coordinator_core.durations import duration
 from coordinator_core.errors import UsageError
 from coordinator_core.records import GROUP_LOG
@@ -23,8 +23,6 @@ from jobs.times import parse_time
 
 ANY = "any"
 FINDING_KINDS = tuple(kind.value for kind in FindingKind)
-RESTING_ON_SHARES = {ANY, FindingKind.RULES_BROKEN, *(kind for kind in FINDING_KINDS if kind.startswith("share_"))}
-"""What the share state log may tell of."""
 GOES_ON = "goes on"
 
 
@@ -106,7 +104,7 @@ def findings_command(
     if failing:
         raise typer.Exit(FAILED_GATE)
     if named:
-        rests_on_shares = not named.isdisjoint(RESTING_ON_SHARES)
+        rests_on_shares = any(map(rests_on_share_state, named))
         refuse_unproven(answers, "no finding that --fail-on names", group, rests_on_shares=rests_on_shares)
 
 

@@ -18,7 +18,7 @@ from tests.core.builders import GroupLog, classic_member
 from tests.core.share_log import ShareLog
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment
-from tests.matrix.sources import StoredTables, ThisProcess
+from tests.matrix.sources import CLUSTER, StoredTables, ThisProcess
 
 if TYPE_CHECKING:
     from jobs.api import CoordinatorAudit
@@ -99,6 +99,16 @@ def test_a_gate_that_rests_on_share_state_does_not_pass_without_a_part_of_it(
         result = run(*gate.split(), *source)
         assert result.exit_code == code
         assert ("1 of 2 partitions of __share_group_state were not given (0)" in result.stderr) or not code
+
+
+def test_a_check_of_what_rests_on_share_state_is_unknown_without_a_part_of_it(without_shares: Path) -> None:
+    from jobs.checks.measures import missing
+    from jobs.tables.folder_reader import FolderReader
+
+    reader = FolderReader(str(without_shares / "tables"))
+    lacks = missing(reader, CLUSTER, ["rebalance_storm"])
+    assert [name for name, why in lacks.items() if why] == ["violations", "notices", "unexpected_findings"]
+    assert missing(reader, CLUSTER, ["share_archived"])["failing_findings"] == lacks["violations"]
 
 
 @pytest.mark.parametrize(
