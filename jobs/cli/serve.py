@@ -66,7 +66,7 @@ def serve_command(
     source.check()
     console, guard = source.console, Guard.of(host)
     with ExitStack() as stack:
-        following = None if watch is None else stack.enter_context(closing(Following(watch, source)))
+        following = None if watch is None else stack.enter_context(closing(ServedWatch(watch, source)))
         live = None if following is None else following.live
         place = place_of(source, ends, NOTHING_NEWER if following is None else following.newer())
         with console.step("counting what is there"):
@@ -150,7 +150,7 @@ def _read_logs(source: AnswerSource, chosen: Settings, ends: Path | None, newer:
     return LogsRead(report, times, answers, watched, lags)
 
 
-class Following:
+class ServedWatch:
     """A watch in a thread of its own, whose rows go to the pages that follow, and into what they ask for."""
 
     def __init__(self, place: str, source: AnswerSource) -> None:

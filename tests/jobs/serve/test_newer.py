@@ -15,7 +15,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCo
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.serve import Following, SaidBefore, place_of
+from jobs.cli.serve import SaidBefore, ServedWatch, place_of
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
@@ -163,7 +163,7 @@ def test_serve_follows_a_folder_that_grows(tmp_path: Path) -> None:
     grown = growing(tmp_path, 2)
     next(grown)
     source = AnswerSource(context=cast("Any", SaidBefore()), log=[tmp_path])
-    with closing(Following(str(tmp_path), source)) as following:
+    with closing(ServedWatch(str(tmp_path), source)) as following:
         place = place_of(source, None, following.newer())
         before = asked_group(place)
         for _ in grown:
