@@ -22,7 +22,7 @@ from jobs.sources.printed.printed_rows import place_of
 from jobs.sources.printed.sink_files import require_unique
 
 READ: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-TIMESTAMP_TYPES: Final = pa.array(["CreateTime", "LogAppendTime"])
+TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 class ParquetReader(NamedTuple):
@@ -120,7 +120,7 @@ def _type_names(types: pa.Array) -> pa.Array:
     if pa.types.is_string(types.type) or pa.types.is_large_string(types.type):
         return types
     known = pc.is_in(types, pa.array([0, 1], types.type))
-    return TIMESTAMP_TYPES.take(pc.if_else(known, types, None))
+    return pa.array(TIMESTAMP_TYPES).take(pc.if_else(known, types, None))
 
 
 def _extra(given: Mapping[str, pa.Array]) -> pa.Array | None:

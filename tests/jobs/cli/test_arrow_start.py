@@ -40,3 +40,10 @@ def test_no_question_imports_pandas(question: str, tmp_path: Path) -> None:
     if question == "report":
         arguments += ["--out", str(tmp_path / "report.html")]
     subprocess.run([sys.executable, "-c", script, *arguments], check=True, timeout=60, cwd=SAMPLE_LOGS.parents[2])
+
+
+def test_a_night_is_imported_before_arrow_starts():
+    """A module that makes an array when it is imported would start it, with pandas."""
+    program = "import sys; import jobs.nightly_run; assert 'pandas' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
