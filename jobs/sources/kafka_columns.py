@@ -23,10 +23,8 @@ from pyspark.sql.types import (
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.sources.dump_batches import SCHEMA
-from jobs.sources.parquet_source import READ, parquet_below
+from jobs.sources.parquet_source import READ, TIMESTAMP_TYPES, parquet_below
 from jobs.tables.spark_reader import spark_types
-
-TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
 
 
 def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str], *, is_delta: bool) -> DataFrame:
@@ -97,7 +95,7 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
     if "timestampType" in types:
         is_name = isinstance(types["timestampType"], StringType)
         number = F.col("timestampType").cast("int")
-        known["timestamp_type"] = F.col("timestampType") if is_name else F.get(F.lit(TIMESTAMP_TYPES), number)
+        known["timestamp_type"] = F.col("timestampType") if is_name else F.get(F.lit([*TIMESTAMP_TYPES]), number)
     if "headers" in types:
         known["headers"] = F.col("headers").cast(_type_of("headers"))
     columns = [
