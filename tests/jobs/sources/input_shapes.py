@@ -32,8 +32,16 @@ Fields = dict[str, Any]
 
 def rows() -> list[Any]:
     """The rows of the segment, records and ends of transactions."""
-    data = LOG.read_bytes()
-    return [row for row in read_rows(lambda at, size: data[at : at + size], len(data)) if not isinstance(row, Damage)]
+    return rows_in(LOG)
+
+
+def rows_in(segment: Path) -> list[Any]:
+    """The rows of a segment that is whole, records and ends of transactions."""
+    data, found = segment.read_bytes(), list[Any]()
+    for row in read_rows(lambda at, size: data[at : at + size], len(data)):
+        assert not isinstance(row, Damage)
+        found.append(row)
+    return found
 
 
 def records() -> list[Fields]:
@@ -92,15 +100,20 @@ def _packed(data: bytes, codec: str) -> bytes:
 
 def dump_log() -> bytes:
     """What kafka-dump-log of 3.9 and later prints."""
-    lines, position = [f"Dumping /data/{FOLDER}/{LOG.name}", "Log starting offset: 0"], -1
-    for row in rows():
+    return dump_text(LOG, f"/data/{FOLDER}/{LOG.name}").encode()
+
+
+def dump_text(segment: Path, name: object) -> str:
+    """What kafka-dump-log prints of a segment that it finds under this name."""
+    lines, position = [f"Dumping {name}", "Log starting offset: 0"], -1
+    for row in rows_in(segment):
         batch = getattr(row, "batch", row)
         if batch.position != position:
             position = batch.position
             lines.append(batch_line(batch))
         if batch is not row:
             lines.append(record_line(row, Family.GROUP))
-    return ("\n".join(lines) + "\n").encode()
+    return "\n".join(lines) + "\n"
 
 
 def console(name: str) -> bytes:

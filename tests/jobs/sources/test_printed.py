@@ -14,15 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
-from coordinator_core.records import GROUP_LOG, Family
+from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_format import Damage
 from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
+from coordinator_core.wire.kafka_text import FORMATTERS, formatted
 from coordinator_core.wire.log_columns import LOG_COLUMNS
 from jobs.sources.files import KNOWN_TOPICS, LogFile, find_group_logs, find_logs, numbered
 from jobs.sources.log_reader import LogRow, log_rows
 from jobs.sources.segments import Ranges, SegmentsReader
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.sources.input_shapes import dump_text
 
 LOG = max((SAMPLE_LOGS / "__consumer_offsets-1").glob("*.log"), key=lambda path: path.stat().st_size)
 WITH_RECORDS = sorted(path for path in SAMPLE_LOGS.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
@@ -35,25 +36,10 @@ def rows_of(log: LogFile) -> list[LogRow]:
     return [row for part in log.parts() if not isinstance(part, Damage) for row in log_rows(part)]
 
 
-def printed(path: Path) -> str:
-    """Return what kafka-dump-log prints of a segment."""
-    lines, position = [f"Dumping {path}", "Log starting offset: 0"], -1
-    data = path.read_bytes()
-    for row in read_rows(lambda at, size: data[at : at + size], len(data)):
-        assert not isinstance(row, Damage)
-        batch = getattr(row, "batch", row)
-        if batch.position != position:
-            position = batch.position
-            lines.append(batch_line(batch))
-        if batch is not row:
-            lines.append(record_line(row, Family.GROUP))
-    return "\n".join(lines) + "\n"
-
-
 @pytest.mark.parametrize("segment", WITH_RECORDS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_the_text_of_kafka_dump_log_gives_the_rows_of_the_segment(tmp_path: Path, segment: Path) -> None:
     sample = segment.parent.name
-    (tmp_path / "dump.txt").write_text(printed(segment), encoding="utf-8")
+    (tmp_path / "dump.txt").write_text(dump_text(segment, segment), encoding="utf-8")
     (log,) = find_logs([tmp_path / "dump.txt"])
     assert (log.topic, f"{log.topic}-{log.partition}", log.segment) == ("__consumer_offsets", sample, segment.name)
     (whole,) = find_logs([segment])
