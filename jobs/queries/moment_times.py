@@ -78,17 +78,17 @@ class MomentTimes(NamedTuple):
     upto_ms: int | None = None
 
     @classmethod
-    def looked_up(cls, moment: AsOf, ends_in: Callable[[str, AsOf], Sequence[LogEnd]]) -> MomentTimes:
-        """Return those of a moment. ``ends_in`` reads a log, by topic, up to a moment: how its partitions end then.
+    def looked_up(cls, moment: AsOf, ends_in: Callable[[Sequence[str], AsOf], Sequence[LogEnd]]) -> MomentTimes:
+        """Return those of a moment. ``ends_in`` reads logs, by topic, up to a moment: how their partitions end then.
 
         An offset is one of ``__consumer_offsets`` where that was given. The log of Connect groups has partitions of the
         same numbers, in which it says nothing: there the time of the moment counts, if it has one.
         """
-        ends = ends_in(GROUP_LOG, moment)
+        ends = ends_in([GROUP_LOG], moment) if moment.offsets else []
         if not ends:
-            return cls.of(moment, ends_in(CONNECT_LOG, moment))
+            return cls.of(moment, ends_in([GROUP_LOG, CONNECT_LOG], moment))
         times = cls.of(moment, ends)
-        ends_in(CONNECT_LOG, AsOf(times.shares_ms) if times.is_timed else moment)
+        ends_in([CONNECT_LOG], AsOf(times.shares_ms) if times.is_timed else moment)
         return times
 
     @classmethod

@@ -5,8 +5,9 @@ The fold is the core's own, the same that the replay job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_changes import TopicInterval
@@ -124,10 +125,13 @@ def replay(
     by_topic = {GROUP_LOG: partitions[Family.GROUP], CONNECT_LOG: partitions[Family.CONNECT]}
     replayed = ReplayedGroups()
 
-    def read(topic: str, at: AsOf) -> list[LogEnd]:
-        of_log = {number: LogPartition(LogReader(files, warn, group_id)) for number, files in by_topic[topic].items()}
-        replayed.partitions += of_log.values()
-        return [partition.replay(at.time_ms, at.offsets.get(number)) for number, partition in of_log.items()]
+    def read(topics: Sequence[str], at: AsOf) -> list[LogEnd]:
+        ends = []
+        for number, files in chain.from_iterable(by_topic[topic].items() for topic in topics):
+            partition = LogPartition(LogReader(files, warn, group_id))
+            ends.append(partition.replay(at.time_ms, at.offsets.get(number)))
+            replayed.partitions.append(partition)
+        return ends
 
     times = replayed.times = MomentTimes.looked_up(moment, read)
     last_ms = replayed.span()[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from coordinator_core.cluster.image import TopicImage
@@ -59,8 +59,8 @@ class StoredMoment:
         self._shares = StoredShareLog(self._selected, self._times.shares_ms)
         self._groups = StoredGroups(self._selected, self._extents)
 
-    def _read(self, topic: str, at: AsOf) -> list[LogEnd]:
-        extents = extents_at(self._tables, self._cluster, at, [topic])
+    def _read(self, topics: Sequence[str], at: AsOf) -> list[LogEnd]:
+        extents = extents_at(self._tables, self._cluster, at, list(topics))
         self._extents |= extents
         return [*log_ends(extents)]
 

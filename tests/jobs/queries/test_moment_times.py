@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from coordinator_core.groups.certainty import LogGaps
@@ -33,9 +34,9 @@ def test_an_offset_is_one_of_the_group_log_and_the_workers_log_ends_at_its_time(
     cut = LogEnd(0, LogGaps(), asked=5, left_out=5, left_out_ms=5_000, last=4, last_ms=4_000)
     read: dict[str, AsOf] = {}
 
-    def ends_in(topic: str, at: AsOf, given: tuple[str, ...]) -> list[LogEnd]:
-        read[topic] = at
-        return [cut] if topic in given else []
+    def ends_in(topics: Sequence[str], at: AsOf, given: tuple[str, ...]) -> list[LogEnd]:
+        read.update(dict.fromkeys(topics, at))
+        return [cut for topic in topics if topic in given]
 
     times = MomentTimes.looked_up(asked, partial(ends_in, given=(GROUP_LOG, CONNECT_LOG)))
     assert times == MomentTimes.of(asked, [cut])

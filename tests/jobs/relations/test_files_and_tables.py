@@ -185,7 +185,7 @@ def test_how_late_a_moment_in_a_compacted_log_may_be(tmp_path: Path) -> None:
     reader, logs = FolderReader(str(tmp_path / "tables")), find_logs([tmp_path / "logs"])
 
     def stored_times(moment: AsOf) -> MomentTimes:
-        return MomentTimes.looked_up(moment, lambda topic, at: [*log_ends(extents_at(reader, CLUSTER, at, [topic]))])
+        return MomentTimes.looked_up(moment, lambda topics, at: [*log_ends(extents_at(reader, CLUSTER, at, [*topics]))])
 
     is_later = []
     for offset in range(1, 200, 9):
