@@ -193,7 +193,7 @@ def _check_input(settings: Settings) -> None:
     if not chosen.paths:
         raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
     if chosen.format is None:
-        for path in chosen.paths:
+        for path in chosen.dumps:
             format_of(path)
 
 
@@ -263,7 +263,7 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     _check_input(nightly.settings)
     dump_format = DumpFormat(chosen.format) if chosen.format else None
     topics = with_copy(chosen.copied_topic)
-    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, dump_format, topics)
+    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.dumps, dump_format, topics)
     of_cluster = [path for path in changed.paths if dump_format is None and is_snapshot(path)]
     taken = snapshots.take(nightly.tables, of_cluster, nightly.settings.cluster) if of_cluster else None
     paths = [path for path in changed.paths if path not in of_cluster]

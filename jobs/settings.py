@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from functools import cache
@@ -44,7 +44,7 @@ class SparkSettings(Section):
 
 class InputSettings(Section):
     """The dumps that ``nightly`` ingests, a topic in them that is a copy of the log of groups, whether snapshots of a
-    running cluster are taken with them, and the application logs of its brokers with their zone.
+    running cluster are taken with them, the application logs of its brokers with their zone, and snapshots in a file.
     """
 
     paths: list[str]
@@ -54,6 +54,12 @@ class InputSettings(Section):
     snapshots: bool
     broker_logs: list[str]
     broker_log_zone: str | None
+    topics: str | None
+
+    @property
+    def dumps(self) -> list[str]:
+        """What is ingested: the dumps, and the snapshots that tell of their topics."""
+        return [*self.paths, *filter(None, [self.topics])]
 
 
 class NightlySettings(Section):
@@ -191,34 +197,52 @@ class Settings(Section):
 
 
 class Layer(NamedTuple):
-    """One source of settings: its origin, and its values as nested mappings with the keys of the model."""
+    """One source of settings: its origin, and its values as nested mappings with the keys of the model; the file that
+    has them (None: none has).
+    """
 
     origin: str
     values: Mapping[str, Any]
+    file: Traversable | None = None
+
+    def place(self, path: Sequence[object]) -> str:
+        """Return where the setting of this path is: the origin, and the line of the file that has it."""
+        line = None if self.file is None else yaml_files.line_of(self.file, path, UsageError)
+        return self.origin if line is None else f"{self.origin}:{line}"
 
 
 def load(
-    file: Path | None = None, environment: Mapping[str, str] = os.environ, flags: Mapping[str, Any] | None = None
+    file: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, Any] | None = None,
+    beside: Iterable[Layer] = (),
 ) -> Settings:
     """Return the effective settings. ``flags``: values by dotted name (``spark.master``); None means not set.
+    ``beside``: the settings in files beside the logs.
 
     Raises:
         UsageError: the file cannot be read, a key is unknown (the message suggests a similar one), a value is invalid.
     """
-    return combine(layers(file, environment, flags))
+    return combine(layers(file, environment, flags, beside))
 
 
-def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
+def layers(
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, Any] | None,
+    beside: Iterable[Layer] = (),
+) -> Iterator[Layer]:
     """Yield the layers; each overrides the ones before it."""
     yield _defaults()
+    yield from beside
     if file is not None:
-        yield _from_file(file)
+        yield read_layer(file)
     for name, text in given(environment):
         path = name.removeprefix(PREFIX).lower().split("__")
-        yield Layer(f"environment variable {name}", _nest(path, _parse(text, name)))
+        yield Layer(f"environment variable {name}", nest(path, _parse(text, name)))
     for name, value in (flags or {}).items():
         if value is not None:
-            yield Layer(f"flag for {name}", _nest(name.split("."), value))
+            yield Layer(f"flag for {name}", nest(name.split("."), value))
 
 
 def combine(stack: Iterable[Layer]) -> Settings:
@@ -232,7 +256,7 @@ def combine(stack: Iterable[Layer]) -> Settings:
             settings = Settings.model_validate(values)
         except ValidationError as error:
             problem = yaml_files.first_problem(error, _names(Settings), "setting", by_path=True)
-            raise UsageError(f"{layer.origin}: {problem}") from error
+            raise UsageError(f"{layer.place(yaml_files.first_path(error))}: {problem}") from error
         except UsageError as error:
             raise UsageError(f"{layer.origin}: {error}") from error
     # delta-rs reads them there, in this process and in those that it starts.
@@ -299,11 +323,12 @@ def conf() -> Traversable:
 
 @cache
 def _defaults() -> Layer:
-    return _from_file(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
+    return read_layer(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
 
 
-def _from_file(file: Traversable) -> Layer:
-    return Layer(str(file), yaml_files.read_mapping(file, UsageError, TextLoader))
+def read_layer(file: Traversable) -> Layer:
+    """Return the settings in a file. Raise UsageError if it cannot be read."""
+    return Layer(str(file), yaml_files.read_mapping(file, UsageError, TextLoader), file)
 
 
 class TextLoader(yaml_files.BoundedLoader):
@@ -320,7 +345,8 @@ def _parse(text: str, origin: str) -> Any:
     return yaml_files.parse(text, origin, UsageError, TextLoader)
 
 
-def _nest(path: list[str], value: Any) -> dict[str, Any]:
+def nest(path: Sequence[str], value: Any) -> dict[str, Any]:
+    """Return a value as nested mappings with the keys of a path."""
     *above, last = path
     nested = {last: value}
     for name in reversed(above):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources.abc import Traversable
 from itertools import chain
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from yaml.scanner import ScannerError
 
 from coordinator_core.errors import CoordinatorAuditError
@@ -94,16 +95,32 @@ def read_mapping(
     file: Traversable, error: type[CoordinatorAuditError], loader: type[BoundedLoader] = BoundedLoader
 ) -> dict[str, Any]:
     """Return the mapping in a YAML file; an empty file is an empty mapping. Raise ``error`` if it has no mapping."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as cause:
-        raise error(f"{file}: cannot be read: {cause}") from cause
-    content = parse(text, str(file), error, loader)
+    content = parse(_text(file, error), str(file), error, loader)
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise error(f"{file}: must be a mapping, not a {type(content).__name__}")
     return content
+
+
+def _text(file: Traversable, error: type[CoordinatorAuditError]) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise error(f"{file}: cannot be read: {cause}") from cause
+
+
+def line_of(file: Traversable, path: Sequence[object], error: type[CoordinatorAuditError]) -> int | None:
+    """Return the line of the key at a path of keys in a file that was read; that of the nearest key
+    above it, or None, if the file does not have it."""
+    line, node = None, yaml.compose(_text(file, error), BoundedLoader)
+    for part in map(str, path):
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        found = next(((key, value) for key, value in pairs if key.value == part), None)
+        if found is None:
+            return line
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
 
 
 def parse(
@@ -135,8 +152,7 @@ def first_problem(error: ValidationError, known: Iterable[str], noun: str, *, by
     For an unknown key the message suggests the most similar of the ``known`` names: keys, or with ``by_path`` dotted
     paths. ``noun`` is the word for a key: "setting", "key".
     """
-    problems = error.errors()
-    first = next((problem for problem in problems if problem["type"] in UNKNOWN_KEY), problems[0])
+    first = _first(error)
     is_hidden = by_path  # of settings: what stands for a name may be a password in the wrong place
     path = ".".join(shown_name(part) if is_hidden and isinstance(part, str) else str(part) for part in first["loc"])
     if first["type"] not in UNKNOWN_KEY:
@@ -145,3 +161,13 @@ def first_problem(error: ValidationError, known: Iterable[str], noun: str, *, by
     name = path if by_path else str(first["loc"][-1])
     similar = difflib.get_close_matches(name, sorted(set(known)), n=1)
     return f"unknown {noun} {path}" + (f"; did you mean {similar[0]}?" if similar else "")
+
+
+def first_path(error: ValidationError) -> tuple[int | str, ...]:
+    """Return the path of keys to the first problem of an invalid model."""
+    return tuple(_first(error)["loc"])
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    problems = error.errors()
+    return next((problem for problem in problems if problem["type"] in UNKNOWN_KEY), problems[0])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -15,6 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.log_settings import note_beside
 from jobs.cli.options import (
     BrokerLogOption,
     BrokerZoneOption,
@@ -38,7 +40,16 @@ from jobs.times import parse_time
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
     from jobs.gates import Gate
-    from jobs.settings import Settings
+    from jobs.settings import Layer, Settings
+
+
+class ToldOfLog(NamedTuple):
+    """What settings say of a log, as ``InputSettings`` has it."""
+
+    copied_topic: str | None = None
+    topics: str | None = None
+    broker_logs: tuple[str, ...] = ()
+    broker_log_zone: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +83,8 @@ class AnswerSource:
             for copies in copies_in_words(logs):
                 self.console.note(copies)
             listed = self.listed_topics(logs)
-            return LogAnswers(logs, self.console.warn, self._settings(flags), listed, self.broker_logs())
+            self._check_settings()
+            return LogAnswers(logs, self.console.warn, self.settings, listed, self.broker_logs())
         from jobs.cli.stored_source import open_stored
         from jobs.queries.from_tables.answers import StoredAnswers
 
@@ -81,7 +93,7 @@ class AnswerSource:
 
     def logs(self) -> list[LogFile]:
         """Return the log files of ``--log``."""
-        topics = with_copy(self.copied_topic)
+        topics = with_copy(self.copied_topic or self._told.copied_topic)
         return without_tails(find_group_logs(self.log or [], self.console.warn, topics))
 
     def with_logs(self, logs: Sequence[Path]) -> AnswerSource:
@@ -92,47 +104,64 @@ class AnswerSource:
         """Return the gate of the settings; new is what came with the last night, or with ``night`` and later."""
         from jobs.gates import Gate
 
-        chosen = self._settings(self.flags)()
-        return Gate(chosen.gates, datetime.now(UTC).date(), answers.news(night))
+        return Gate(self.settings().gates, datetime.now(UTC).date(), answers.news(night))
 
     @property
     def flags(self) -> dict[str, str | None]:
         """The settings that options give, by dotted name."""
         return {"tables": self.tables, "cluster": self.cluster, "audit.profile": self.profile}
 
-    def _settings(self, flags: Mapping[str, str | None]) -> Callable[[], Settings]:
-        """Return how to load the settings. What is given is checked now, even if the answer will not need it."""
+    def settings(self) -> Settings:
+        """Return the effective settings of a question to log files."""
+        from jobs.settings import load
 
-        def load() -> Settings:
-            from jobs.settings import load
+        return load(self.config, flags=self.flags, beside=self._beside)
 
-            return load(self.config, flags=flags)
+    def _check_settings(self) -> None:
+        """Check now what is given, even if the answer will not need it: it is loaded only then, which takes a while."""
+        if self.cluster or self.profile or self._has_settings:
+            self.settings()
 
-        if self.config or self.cluster or self.profile or given(os.environ):
-            load()
-        return load
+    @property
+    def _has_settings(self) -> bool:
+        return bool(self.config or self._beside or given(os.environ))
+
+    @cached_property
+    def _beside(self) -> list[Layer]:
+        """The settings in the files beside the logs, which are noted once."""
+        return note_beside(self.log or (), self.console)
+
+    @cached_property
+    def _told(self) -> ToldOfLog:
+        """What settings say of the logs; options go before it."""
+        if not self._has_settings:
+            return ToldOfLog()
+        told = self.settings().input
+        return ToldOfLog(told.copied_topic, told.topics, tuple(told.broker_logs), told.broker_log_zone)
 
     def broker_logs(self) -> BrokerLogs:
-        """Return the application logs of ``--broker-log``; what is given is checked now."""
-        if self.broker_log_zone is not None and not self.broker_log:
+        """Return the application logs of ``--broker-log``, else of the settings; what is given is checked now."""
+        paths = self.broker_log or [*map(Path, self._told.broker_logs)]
+        if self.broker_log_zone is not None and not paths:
             raise typer.BadParameter("--broker-log-zone goes with --broker-log")
-        paths = self.broker_log or []
         if paths:
             find_broker_logs(paths)
-        return BrokerLogs(paths, None if self.broker_log_zone is None else parse_zone(self.broker_log_zone))
+        zone = self.broker_log_zone or self._told.broker_log_zone
+        return BrokerLogs(paths, None if zone is None else parse_zone(zone))
 
     def listed_topics(self, logs: Sequence[LogFile]) -> TopicHistory | None:
-        """Return the topics of ``--topics``, and the settings that its snapshots show.
+        """Return the topics of ``--topics``, else of the settings, and the settings that its snapshots show.
 
         The metadata log, which knows every change, goes before its topics.
         """
-        if self.topics is None:
+        topics = self.topics or self._told.topics
+        if topics is None:
             return None
         if any(log.family is Family.METADATA for log in logs):
-            self.console.warn(f"topics of {self.topics} are not used: the logs contain the metadata log")
+            self.console.warn(f"topics of {topics} are not used: the logs contain the metadata log")
         from jobs.sources.snapshot_files import read_topics
 
-        return read_topics(self.topics)
+        return read_topics(Path(topics))
 
     def check(self) -> None:
         """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given; start Arrow for the answer."""

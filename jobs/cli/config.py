@@ -12,6 +12,7 @@ import typer
 
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.log_settings import note_beside
 from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption
 from jobs.cli.output import print_json
 from jobs.secret_values import shown, shown_name
@@ -40,7 +41,9 @@ def config_command(
     if log and tables is not None:
         raise typer.BadParameter("give either --log PATH or --tables PLACE")
     console = Console.of(context)
-    effective = settings.explain(settings.layers(config, os.environ, settings.assignments(assignments or [])))
+    beside = note_beside(log or (), console)
+    flags = settings.assignments(assignments or [])
+    effective = settings.explain(settings.layers(config, os.environ, flags, beside))
     lines = [(shown_name(name), shown(name, known), origin) for name, known, origin in effective]
     if log or tables is not None:
         lines += _features(console, log or [], {"tables": tables, "cluster": cluster}, config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from jobs import nightly_run
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
+from jobs.cli.log_settings import note_beside
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines, print_written
@@ -39,7 +40,7 @@ def nightly_command(
 ) -> None:
     """Ingest, decode, replay, audit, check and report everything new. Exit code 3: a critical check failed."""
     console = options.console
-    flags = {
+    flags: dict[str, Any] = {
         "cluster": cluster,
         "input.paths": paths or None,
         "input.copied_topic": copied_topic,
@@ -47,11 +48,12 @@ def nightly_command(
         "input.broker_log_zone": broker_log_zone,
         "nightly.report": report,
     }
-    nightly_run.check_settings(options.chosen(**flags))
-    before = runner.choose(chosen := options.chosen(**flags))
+    beside = note_beside(options.chosen(**flags).input.paths, console)
+    nightly_run.check_settings(options.chosen(beside, **flags))
+    before = runner.choose(chosen := options.chosen(beside, **flags))
     if before.name == runner.LOCAL and chosen.checks.project is None:
         start_without_pandas()
-    tables, chosen = options.open(**flags)
+    tables, chosen = options.open(beside, **flags)
     name, why = runner.found(tables, before)
     console.note(f"engine: {name}, as {why}", engine=name, why=why)
     outcome = nightly_run.run(tables, chosen, console)

@@ -11,6 +11,7 @@ import typer
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
+from jobs.cli.log_settings import note_beside
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines
@@ -76,14 +77,22 @@ def ingest_command(
     """
     console = options.console
     ranges = dict(_offset_range(text) for text in offsets or [])
-    of_cluster = [path for path in paths if dump_format is None and is_snapshot(path)]
-    paths = [path for path in paths if path not in of_cluster]
-    zone = None if broker_log_zone is None else parse_zone(broker_log_zone)
-    with options.writing(begin=True, cluster=cluster) as (tables, chosen):
-        if broker_log:
+    flags: dict[str, Any] = {
+        "cluster": cluster,
+        "input.paths": paths,
+        "input.copied_topic": copied_topic,
+        "input.broker_logs": [str(path) for path in broker_log or ()] or None,
+        "input.broker_log_zone": broker_log_zone,
+    }
+    beside = note_beside(paths, console)
+    given = options.chosen(beside, **flags).input
+    of_cluster = [path for path in given.dumps if dump_format is None and is_snapshot(path)]
+    paths = [path for path in given.dumps if path not in of_cluster]
+    zone = None if given.broker_log_zone is None else parse_zone(given.broker_log_zone)
+    with options.writing(begin=True, beside=beside, **flags) as (tables, chosen):
+        if given.broker_logs:
             with console.step("taking in broker logs"):
-                files = [str(path) for path in broker_log]
-                lines = broker_logs.take(tables, files, chosen.cluster, console.warn, zone)
+                lines = broker_logs.take(tables, given.broker_logs, chosen.cluster, console.warn, zone)
             console.note(f"broker logs: {lines} lines of the coordinator", lines=lines)
         if of_cluster:
             with console.step("taking in snapshots"):
@@ -105,7 +114,7 @@ def ingest_command(
                     topic=topic,
                     kafka=kafka,
                     warn=console.warn,
-                    topics=with_copy(copied_topic),
+                    topics=with_copy(given.copied_topic),
                 )
             with console.step("ingesting the dumps"):
                 rows = ingest.run(tables, dumps, chosen.cluster)

@@ -29,7 +29,7 @@ from jobs.report.coverage import coverage
 from jobs.report.data import LagLine, Report
 from jobs.report.lag_lines import lag_lines
 from jobs.report.render import check_name, write
-from jobs.settings import Settings, load
+from jobs.settings import Settings
 from jobs.sources.bounded_warnings import each_once
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
 from jobs.sources.files import LogFile
@@ -56,7 +56,7 @@ def report_command(
     if source.tables is None:
         logs = source.logs()
         require_log_of_groups(logs)
-        made = report_of_logs(source, logs, load(source.config, flags=flags), ends, since_ms, until_ms)
+        made = report_of_logs(source, logs, source.settings(), ends, since_ms, until_ms)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:

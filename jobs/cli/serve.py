@@ -27,7 +27,7 @@ from jobs.serve.live import Live
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer
 from jobs.serve.server import served
 from jobs.serve.site import ServedPlace, Site
-from jobs.settings import Settings, load
+from jobs.settings import Settings
 from jobs.sources.end_offsets import all_ends, newest_ends
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def place_of(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedPla
 
 
 def _log_place(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedLogs:
-    chosen = load(source.config, flags=source.flags)
+    chosen = source.settings()
     first = _read_logs(source, chosen, ends, newer)
     for warning in first.report.warnings:
         source.console.warn(warning)
@@ -156,7 +156,7 @@ class ServedWatch:
     def __init__(self, place: str, source: AnswerSource) -> None:
         self.live, self._stop, self._has_begun = Live(), Event(), Event()
         self._watch: Watch | None = None
-        self._thread = Thread(target=self._run, args=(place, source.console, self._settings(source)), daemon=True)
+        self._thread = Thread(target=self._run, args=(place, source.console, source.settings()), daemon=True)
         self._thread.start()
 
     def newer(self) -> Newer:
@@ -164,10 +164,6 @@ class ServedWatch:
         while not self._has_begun.wait(1.0):
             pass
         return NOTHING_NEWER if self._watch is None else self._watch
-
-    @staticmethod
-    def _settings(source: AnswerSource) -> Any:
-        return load(source.config, flags={"audit.profile": source.profile})
 
     def _run(self, place: str, console: Console, chosen: Any) -> None:
         from jobs.cli.watch import PAUSE_S, Watch, watched_source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
     """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
+    return open_chosen(console, chosen), chosen
+
+
+def open_chosen(console: Console, chosen: settings.Settings) -> Tables:
+    """Open the tables of these settings."""
     steps = runner.choose(chosen)
 
     def start() -> SparkSession:
@@ -45,7 +50,7 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
         with console.step("starting Spark"), _own_interrupt_handler():
             return session.get_or_create(chosen.spark, has_little_to_do=steps.spares_spark)
 
-    return Tables(steps.session(start), chosen.tables, chosen.engine.limits, chosen.registered_in), chosen
+    return Tables(steps.session(start), chosen.tables, chosen.engine.limits, chosen.registered_in)
 
 
 @contextmanager
@@ -90,13 +95,14 @@ class TableOptions:
         """The console of this run."""
         return Console.of(self.context)
 
-    def chosen(self, **flags: Any) -> settings.Settings:
-        """Return the settings; ``flags`` (by dotted name) override the settings file."""
-        return settings.load(self.config, flags=self.flags | flags)
+    def chosen(self, beside: Iterable[settings.Layer] = (), **flags: Any) -> settings.Settings:
+        """Return the settings; ``flags`` (by dotted name) override the file, which overrides those ``beside`` logs."""
+        return settings.load(self.config, flags=self.flags | flags, beside=beside)
 
-    def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
-        """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
-        return open_tables(self.console, self.config, self.flags | flags)
+    def open(self, beside: Iterable[settings.Layer] = (), **flags: Any) -> tuple[Tables, settings.Settings]:
+        """Open the tables. Return them and the settings, which are those of ``chosen``."""
+        chosen = self.chosen(beside, **flags)
+        return open_chosen(self.console, chosen), chosen
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -104,7 +110,9 @@ class TableOptions:
         return {"tables": self.tables, "spark.remote": self.remote}
 
     @contextmanager
-    def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
+    def writing(
+        self, *, begin: bool = False, beside: Iterable[settings.Layer] = (), **flags: Any
+    ) -> Iterator[tuple[Tables, settings.Settings]]:
         """Open the tables for a command that writes them. Unless ``begin`` is set, they must exist.
 
         Raises:
@@ -112,7 +120,7 @@ class TableOptions:
             MissingTableError: nothing was ingested into these tables, and ``begin`` is not set.
             BusyError: another run is writing the tables.
         """
-        tables, chosen = self.open(**flags)
+        tables, chosen = self.open(beside, **flags)
         check_damage(tables)
         if not (begin or tables.exists(LOG_RECORDS)):
             raise missing_table(tables.location, LOG_RECORDS.name)

@@ -25,6 +25,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.log_settings import note_beside
 from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
 from jobs.cli.watch_lines import lines
@@ -148,15 +149,16 @@ def watch_command(
     worse or better. Stop it with Ctrl-C.
     """
     console = Console.of(context)
-    chosen = load(config, flags={"audit.profile": profile})
+    chosen = load(config, flags={"audit.profile": profile}, beside=note_beside(log or (), console))
+    told = topics or (None if chosen.input.topics is None else Path(chosen.input.topics))
     with ExitStack() as stack:
         hook = None
         if webhook is not None:
             hook = stack.enter_context(closing(Webhook(webhook, console.warn, chosen.cluster)))
         source = stack.enter_context(closing(watched_source(url, log, chosen.kafka, console.warn)))
         saved = None if state is None else stack.enter_context(closing(StateFile(state, source.identify())))
-        live_topics = LiveTopics() if url is not None and topics is None else None
-        groups = FollowedGroups(chosen.audit, chosen.findings, _listed(topics), console.warn, live_topics=live_topics)
+        live_topics = LiveTopics() if url is not None and told is None else None
+        groups = FollowedGroups(chosen.audit, chosen.findings, _listed(told), console.warn, live_topics=live_topics)
         watch = Watch(source, groups, saved, console)
 
         def counts(row: FindingRow, least: Level) -> bool:

@@ -33,9 +33,9 @@ def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_pat
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("spark: {mastre: x}", r"mine.yaml: unknown setting spark.mastre; did you mean spark.master\?"),
-        ("spark: {master: [1]}", r"mine.yaml: spark.master: Input should be a valid string"),
-        ("checks: {null: n}", r"mine.yaml: checks.None: Keys should be strings"),
+        ("spark: {mastre: x}", r"mine.yaml:1: unknown setting spark.mastre; did you mean spark.master\?"),
+        ("spark:\n  remote: x\n  master: [1]", r"mine.yaml:3: spark.master: Input should be a valid string"),
+        ("checks: {null: n}", r"mine.yaml:1: checks.None: Keys should be strings"),
         ("- a\n", r"mine.yaml: .*mapping.*list"),
         ("a: [", r"mine.yaml: .*YAML"),
     ],
