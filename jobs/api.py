@@ -32,7 +32,7 @@ from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint
 from coordinator_core.errors import IncompleteLogWarning, InputError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG
-from jobs import times
+from jobs import formatting
 from jobs.api_columns import (
     GROUP_ROWS,
     NAMES,
@@ -42,7 +42,6 @@ from jobs.api_columns import (
     REMOVALS_SCHEMA,
     REWINDS_SCHEMA,
 )
-from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.runs import RunRow, new_run_id
@@ -72,6 +71,7 @@ from jobs.tables.reader import Value, sql_name, sql_text
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
+from jobs.tables.spark_errors import own_errors
 from jobs.tables.spark_reader import SparkReader, sent
 from jobs.tables.views import PREFIX, SPARK, view_query
 
@@ -468,7 +468,7 @@ def milliseconds(moment: Moment) -> int:
     """Return a time in ms since the epoch. Raise UsageError for text that is not a time."""
     if isinstance(moment, int):
         return moment
-    return times.parse_time(moment) if isinstance(moment, str) else times.milliseconds(moment)
+    return formatting.parse_time(moment) if isinstance(moment, str) else formatting.milliseconds(moment)
 
 
 def _holds(moment: Moment, since: str, until: str) -> str:

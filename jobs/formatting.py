@@ -1,10 +1,17 @@
-"""Rows and numbers in a form for people and for JSON."""
+"""Rows, numbers and times as people write and read them, and for JSON.
+
+Everywhere else a time is a number of milliseconds since the epoch (UTC).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, Final
+
+from coordinator_core.errors import UsageError
+from coordinator_core.whole_numbers import whole_number
 
 SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 """Types of values that are in JSON as they are. A report has millions of them, and a call for each takes time."""
@@ -39,3 +46,25 @@ def number_ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number, number])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def parse_time(text: str) -> int:
+    """Return a time in ms since the epoch, from ISO 8601 (UTC unless it has a zone) or from a number of ms.
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+    if (number := whole_number(digits)) is not None:
+        return sign * number
+    try:
+        return milliseconds(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"invalid time {text!r}: use ISO 8601, as in 2026-11-21T03:12:00Z, or milliseconds since the epoch"
+        ) from None
+
+
+def milliseconds(time: datetime) -> int:
+    """Return a time in ms since the epoch; a time without a zone is in UTC."""
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

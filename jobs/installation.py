@@ -1,14 +1,35 @@
-"""How this copy was installed, for whoever lacks one of its extras."""
+"""This copy: its version, how to add its extras, and the environment variables that set it.
+
+Whoever asks only for them does not load what checks settings.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from collections.abc import Mapping
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 NAME = "coordinator-audit"
 OF_EXTRA = re.compile(r"^(?P<needed>[^;]+?)\s*;.*extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
+
+PREFIX: Final = "COORDINATOR_AUDIT_"
+"""Of the environment variables that set settings."""
+
+
+def software_version() -> str:
+    """Return the installed version; "checkout" if the code runs without being installed."""
+    try:
+        return version(NAME)
+    except PackageNotFoundError:
+        return "checkout"
+
+
+def given(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return names and values of the variables that set settings, by name."""
+    return [(name, text) for name, text in sorted(environment.items()) if name.startswith(PREFIX)]
 
 
 def how_to_add(extra: str) -> str:

@@ -17,9 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from coordinator_core.errors import InputError, UsageError
 from jobs.checks import project, suites
 from jobs.checks.validation import Result
-from jobs.collection import no_cycle_search
-from jobs.errors import one_line
-from jobs.installation import how_to_add
+from jobs.installation import how_to_add, software_version
 from jobs.pipeline import (
     broker_logs,
     decode,
@@ -35,7 +33,7 @@ from jobs.pipeline import (
     seen_files,
     snapshots,
 )
-from jobs.pipeline.findings import INPUTS
+from jobs.pipeline.findings import INPUTS, no_cycle_search
 from jobs.pipeline.step_times import StepTimes, last_night
 from jobs.report.data import FORMAT
 from jobs.report.render import check_name, head_of, write
@@ -54,9 +52,9 @@ from jobs.tables.one_writer import check_damage, writing
 from jobs.tables.reader import absolute
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
+from jobs.tables.spark_errors import one_line
 from jobs.tables.table import few
 from jobs.tables.versions import changed_ms
-from jobs.versions import software_version
 
 
 class Listener(Protocol):

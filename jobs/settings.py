@@ -22,7 +22,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.rules import Rule
 from jobs import secret_values, yaml_files
-from jobs.environment import PREFIX, given
+from jobs.installation import PREFIX, given
 
 NULL = "tag:yaml.org,2002:null"
 DEFAULT_ORIGIN = "default"

@@ -11,7 +11,7 @@ from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.groups.rules import NOTICES
 from coordinator_core.groups.violations import Violation
-from jobs.gates import Gate
+from jobs.checks.gates import Gate
 from jobs.settings import FindingCheckSettings
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader

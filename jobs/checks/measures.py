@@ -11,7 +11,7 @@ from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import GROUP_LOG
 from jobs.checks import gated
-from jobs.gates import Gate
+from jobs.checks.gates import Gate
 from jobs.relations import gaps, given_partitions
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.news import StoredNews

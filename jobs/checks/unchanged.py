@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from jobs.checks.measures import RATES, Row, measure
 from jobs.checks.validation import CheckRun, Result
+from jobs.installation import software_version
 from jobs.settings import Settings
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
@@ -17,7 +18,6 @@ from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.versions import made_from, note_of
-from jobs.versions import software_version
 
 INPUTS: Final = (
     *(RUNS, LOG_RECORDS, LOG_RANGES, QUARANTINE, GROUP_RECORDS, DUMPED_FILES, TOPIC_HISTORY),

@@ -17,9 +17,9 @@ from jobs.checks import project
 from jobs.checks.gated import MOST_NAMED
 from jobs.checks.measures import MEASURES, Row
 from jobs.checks.project import key_of
-from jobs.errors import one_line
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
+from jobs.tables.spark_errors import one_line
 
 CRITICAL: Final = "critical"
 """The severity that fails a run, in Great Expectations' words; the others are warning and info."""

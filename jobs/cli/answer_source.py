@@ -28,18 +28,18 @@ from jobs.cli.options import (
     StoreOption,
     TopicsOption,
 )
-from jobs.environment import given
+from jobs.formatting import parse_time
+from jobs.installation import given
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers, no_history
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.copies import copies_in_words, without_tails
 from jobs.sources.files import LogFile, find_group_logs, with_copy
-from jobs.times import parse_time
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
-    from jobs.gates import Gate
+    from jobs.checks.gates import Gate
     from jobs.settings import Layer, Settings
 
 
@@ -102,7 +102,7 @@ class AnswerSource:
 
     def gate(self, answers: Answers, night: str | None = None) -> Gate:
         """Return the gate of the settings; new is what came with the last night, or with ``night`` and later."""
-        from jobs.gates import Gate
+        from jobs.checks.gates import Gate
 
         return Gate(self.settings().gates, datetime.now(UTC).date(), answers.news(night))
 

@@ -12,8 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from coordinator_core.errors import CoordinatorAuditError, UsageError
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.installation import how_to_add
-from jobs.versions import software_version
+from jobs.installation import how_to_add, software_version
 
 INVESTIGATE: Final = "Investigate: questions to log files (--log) or to filled tables (--tables)"
 NIGHTLY: Final = "Nightly: fill and check the tables"
@@ -284,7 +283,7 @@ class CommandTable(TyperGroup):
             if not _is_of_spark(error):
                 raise
             from jobs.cli.table_options import name_jvm_output
-            from jobs.errors import SparkJobError, one_line
+            from jobs.tables.spark_errors import SparkJobError, one_line
 
             name_jvm_output(Console.of(ctx))
             Console.of(ctx).error(SparkJobError(one_line(error)))

@@ -18,11 +18,10 @@ from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds
 from jobs.cli.output import Line, print_json, print_lines, utc
-from jobs.formatting import plain
-from jobs.times import parse_time
+from jobs.formatting import parse_time, plain
 
 if TYPE_CHECKING:
-    from jobs.gates import Gate
+    from jobs.checks.gates import Gate
 
 VIOLATION = "violation"
 KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)

@@ -12,10 +12,9 @@ from jobs.cli.answer_source import AnswerSource, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, SinceOption, UntilOption
 from jobs.cli.output import Line, print_lines, utc
-from jobs.formatting import plain
+from jobs.formatting import parse_time, plain
 from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import no_history
-from jobs.times import parse_time
 
 
 @with_options(AnswerSource)

@@ -17,9 +17,8 @@ from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, EndsOption, GroupOption, SinceOption, UntilOption, read_kinds
 from jobs.cli.output import Line, print_lines, utc
-from jobs.formatting import plain
+from jobs.formatting import parse_time, plain
 from jobs.sources.end_offsets import newest_ends
-from jobs.times import parse_time
 
 ANY = "any"
 FINDING_KINDS = tuple(kind.value for kind in FindingKind)

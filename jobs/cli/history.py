@@ -38,11 +38,10 @@ from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.rebalance_text import cause_kinds, delaying, effects, epochs, idle_text, rebalance_detail, took_text
 from jobs.cli.timeline import TimelineEntry, commit_moments, with_lines
-from jobs.formatting import plain
+from jobs.formatting import parse_time, plain
 from jobs.queries.group_rows import FORWARD, TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines
 from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import RebalanceFilter, no_history
-from jobs.times import parse_time
 
 IN_SHARE_LOG = f"{SHARE_LOG} "
 

@@ -10,10 +10,9 @@ from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import find_group
 from jobs.cli.output import Line, print_lines, utc
-from jobs.formatting import plain
+from jobs.formatting import parse_time, plain
 from jobs.relations.moment import AsOf
 from jobs.sources.end_offsets import all_ends
-from jobs.times import parse_time
 
 
 class LagLimits(NamedTuple):

@@ -13,8 +13,8 @@ from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.errors import UsageError
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.whole_numbers import whole_number
+from jobs.formatting import parse_time
 from jobs.relations.moment import AsOf
-from jobs.times import parse_time
 
 _LOG = typer.Option(
     "--log",

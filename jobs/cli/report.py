@@ -20,6 +20,8 @@ from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption, SinceOption, UntilOption
 from jobs.cli.output import print_written
+from jobs.formatting import parse_time
+from jobs.installation import software_version
 from jobs.queries.from_logs.commits import lag_from_logs
 from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.queries.from_logs.history import group_histories
@@ -33,8 +35,6 @@ from jobs.settings import Settings
 from jobs.sources.bounded_warnings import each_once
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
 from jobs.sources.files import LogFile
-from jobs.times import parse_time
-from jobs.versions import software_version
 
 
 @with_options(AnswerSource)

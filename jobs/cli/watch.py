@@ -24,13 +24,13 @@ from coordinator_core.groups.log_partition import shown
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
+from jobs.checks.gates import Gate
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.log_settings import note_beside
 from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
 from jobs.cli.watch_lines import lines
 from jobs.cli.watch_metrics import watched_facts
-from jobs.gates import Gate
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
 from jobs.queries.from_logs.given import counted_by, given_logs, given_share_state, given_topics

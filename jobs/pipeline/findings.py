@@ -8,8 +8,10 @@ broker's log that is new bears on all groups.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, Co
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.groups.setting_bounds import BROKER_SETTINGS
 from coordinator_core.records import LogPosition
-from jobs.collection import no_cycle_search
+from jobs.installation import software_version
 from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decoded_runs import newest_runs
@@ -42,7 +44,6 @@ from jobs.tables.results import FINDINGS
 from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.table import few
 from jobs.tables.versions import made_from, note_of
-from jobs.versions import software_version
 
 INPUTS: Final = [
     *HISTORY.values(),
@@ -216,3 +217,19 @@ def _about_cluster(
     )
     shows_all = stored_knowledge(engine, cluster).shows_all_since
     return about_cluster(signs, topics_at_end(engine, cluster), of_groups, limits, shows_all)
+
+
+@contextmanager
+def no_cycle_search() -> Iterator[None]:
+    """Leave out the search for cycles while many rows are made.
+
+    No row refers to itself, so the search finds nothing. It looks at all rows again and again, which takes up to half
+    of the time. Objects without cycles are freed as always.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.errors import CoordinatorAuditError
+from jobs.installation import software_version
 from jobs.pipeline.decoded_runs import newest_run, runs_behind
 from jobs.relations import gaps
 from jobs.relations.gaps import Place
@@ -20,7 +21,6 @@ from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.table import few
-from jobs.versions import software_version
 
 
 class UnbalancedError(CoordinatorAuditError):

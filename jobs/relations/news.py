@@ -14,9 +14,9 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition
+from jobs.formatting import parse_time
 from jobs.tables.night_rows import ID
 from jobs.tables.reader import TableReader
-from jobs.times import parse_time
 
 STEPS: Final = "SELECT night, ended, started_at, seconds FROM $nightly_steps WHERE night < :before"
 CHANGED: Final = """

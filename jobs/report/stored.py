@@ -13,6 +13,7 @@ from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
+from jobs.installation import software_version
 from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
@@ -27,7 +28,6 @@ from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import TableReader
-from jobs.versions import software_version
 
 PLACE: Final = itemgetter("log_topic", "log_partition")
 

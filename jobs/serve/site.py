@@ -8,12 +8,11 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import CoordinatorAuditError, InputError, UsageError
 from coordinator_core.whole_numbers import whole_number
-from jobs.formatting import plain
+from jobs.formatting import parse_time, plain
 from jobs.report.data import GroupDetail, Report
 from jobs.report.render import served_page, served_scripts, served_styles
 from jobs.serve.offsets import NoSuchGroupError
 from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset, ServedSettings
-from jobs.times import parse_time
 
 MOST_ROWS: Final = 200
 """Rows of one answer."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.errors import DecodeError
 from coordinator_core.wire.api_versions import VERSIONS, BrokerFeatures, features, request_bytes
-from jobs.versions import software_version
+from jobs.installation import software_version
 
 CLIENT: Final = "coordinator-audit"
 TIMEOUT_S: Final = 10.0

@@ -21,9 +21,9 @@ from pyspark.sql.types import (
 )
 
 from coordinator_core.errors import InputError
-from jobs.errors import one_line
 from jobs.sources.dump_batches import SCHEMA
 from jobs.sources.parquet_source import READ, TIMESTAMP_TYPES, parquet_below
+from jobs.tables.spark_errors import one_line
 from jobs.tables.spark_reader import spark_types
 
 

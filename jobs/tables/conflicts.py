@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.errors import one_line
+from jobs.tables.spark_errors import one_line
 
 T = TypeVar("T")
 

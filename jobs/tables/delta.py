@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import pyarrow as pa
 
 from coordinator_core.errors import InputError
-from jobs.errors import one_line
 from jobs.settings import EngineLimits
 from jobs.tables.columns import sql_type
 from jobs.tables.conflicts import ConflictError, repeated
@@ -31,6 +30,7 @@ from jobs.tables.reader import (
     is_store,
     sql_name,
 )
+from jobs.tables.spark_errors import one_line
 from jobs.tables.table import Table
 from jobs.tables.write_errors import writing
 

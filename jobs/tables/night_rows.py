@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind
+from jobs.formatting import milliseconds
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
-from jobs.times import milliseconds
 
 UNSTABLE: Final = frozenset(
     (

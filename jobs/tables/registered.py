@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from coordinator_core.errors import InputError
-from jobs.errors import one_line
 from jobs.tables.catalog import CATALOG
 from jobs.tables.engine import DATABRICKS, master
 from jobs.tables.reader import can_open, is_folder, sql_name
+from jobs.tables.spark_errors import one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from coordinator_core.errors import InputError
-from jobs.errors import one_line
+from jobs.tables.spark_errors import one_line
 
 NO_WRITING: Final = re.compile(
     "No space left on device|File too large|Read-only file system|Permission denied|Disk quota exceeded"

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
-from jobs.docs import DOCS, pages
+from jobs.docs.__main__ import DOCS, pages
 
 
 @pytest.mark.parametrize("name", sorted(pages()))

@@ -17,7 +17,7 @@ from coordinator_core.errors import UsageError
 from jobs import secret_values
 from jobs.cli.app import app
 from jobs.cli.output import print_lines
-from jobs.errors import one_line
+from jobs.tables.spark_errors import one_line
 from jobs.watch.webhook import Webhook
 
 LETTERS = string.ascii_letters + string.digits + "+/=-_.~!$"

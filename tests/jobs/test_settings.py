@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
 from jobs.cli.app import app
-from jobs.errors import one_line
 from jobs.settings import EngineLimits, load
+from jobs.tables.spark_errors import one_line
 
 
 def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_path: Path) -> None:

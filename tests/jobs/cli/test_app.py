@@ -20,8 +20,8 @@ from coordinator_core.errors import LogFormatError
 from jobs.cli import app as application
 from jobs.cli.app import COMMANDS, LAB, Entry, app
 from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
-from jobs.errors import one_line
-from jobs.versions import software_version
+from jobs.installation import software_version
+from jobs.tables.spark_errors import one_line
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.shared_data import ROOT
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from coordinator_core.history.knowledge import Knowledge
 from jobs.cli.app import app
-from jobs.times import parse_time
+from jobs.formatting import parse_time
 from tests.core.builders import GroupLog, consumer_member
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment

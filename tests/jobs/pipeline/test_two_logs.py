@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
 from jobs.api import CoordinatorAudit
-from jobs.errors import one_line
 from jobs.pipeline import ingest
 from jobs.sources.dump import open_dump
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.spark_errors import one_line
 from tests.jobs.filled_tables import kafka_rows, sample_rows, write_json
 
 pytestmark = pytest.mark.long

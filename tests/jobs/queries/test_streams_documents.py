@@ -25,7 +25,7 @@ from coordinator_core.records import Fields
 from coordinator_core.simulator.scenario import Scenario
 from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
-from jobs.environment import PREFIX
+from jobs.installation import PREFIX
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.relations.moment import AsOf

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from jobs.api import CoordinatorAudit
+from jobs.installation import software_version
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import coverage
@@ -18,7 +19,6 @@ from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import TableReader
 from jobs.tables.results import GROUP_OFFSETS
 from jobs.tables.spark_reader import spark_types
-from jobs.versions import software_version
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.queries.same_answers import folder_reader, spark_reader
 

@@ -15,6 +15,7 @@ from jobs.cli.answer_source import AnswerSource
 from jobs.cli.app import app
 from jobs.cli.output_shapes import output_schema
 from jobs.cli.serve import SaidBefore, place_of
+from jobs.formatting import parse_time
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
@@ -29,7 +30,6 @@ from jobs.settings import Settings, load
 from jobs.sources.cluster_snapshot import ROW
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
-from jobs.times import parse_time
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "data" / "samples" / "incident"

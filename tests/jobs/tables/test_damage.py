@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.errors import one_line
 from jobs.pipeline import rebuild
 from jobs.tables.catalog import CATALOG, DECODED
 from jobs.tables.damage import Companions, DamagedTableError, TableDamage, check, check_log, find, spare_checkpoints
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.spark_errors import one_line
 from tests.shared_data import ROOT
 
 COMMITS = 5

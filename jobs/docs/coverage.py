@@ -13,7 +13,7 @@ from typing import Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-SOURCE: Final = Path(__file__).parent.parent / "docs" / "coverage.yaml"
+SOURCE: Final = Path(__file__).parents[2] / "docs" / "coverage.yaml"
 LIMITS: Final = SOURCE.with_name("limits.yaml")
 KAFKA_TESTS: Final = SOURCE.with_name("kafka_tests.yaml")
 

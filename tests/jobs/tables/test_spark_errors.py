@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.errors import InputError, UsageError
-from jobs.errors import own_errors
+from jobs.tables.spark_errors import own_errors
 
 OF_A_TASK = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
 Traceback (most recent call last):

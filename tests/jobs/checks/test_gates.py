@@ -14,7 +14,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import LogPosition
 from jobs import settings
-from jobs.gates import Gate
+from jobs.checks.gates import Gate
 
 TODAY = date(2026, 11, 28)
 AT = LogPosition(0, 5, 1_000)
