@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
-from coordinator_core.audit.finding_texts import texts_of
+from coordinator_core.audit.finding_texts import PROVEN, texts_of
 from coordinator_core.clients import known_clients, mixtures, writers
 from coordinator_core.groups import rules
 from coordinator_core.records import Family
@@ -187,7 +187,8 @@ One thing is told once. A storm does not count the rebalances that follow a coor
 flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
 groups in a storm of the cluster. Who was restarted in a deploy, or stopped with all others, does not flap.
 
-The threshold is a setting of section `findings`, or any value. The weight is that of a value at the threshold.
+A finding counts from any value on, or from the threshold that is named, a setting of section `findings`. The weight is
+that of a value at the threshold. Where no certainty is named, the records of the log prove it.
 """
 
 SCENARIOS: Final = """\
@@ -244,10 +245,12 @@ def _findings() -> Iterator[str]:
         row, texts = rows[kind.value], texts_of(kind)
         yield f"\n## {kind}\n"
         yield f"{row['Level'].capitalize()}. {row['Says']}\n"
-        yield f"- Value: {row['Value']}; threshold: {row['Threshold']}; weight {row['Weight']}"
-        yield f"- For the records: {texts.meaning}"
+        least = "" if row["Threshold"] == "any" else f", at least {row['Threshold']}"
+        yield f"- Value: {row['Value']}{least}; weight {row['Weight']}"
+        yield f"- Effect: {texts.meaning}"
         yield f"- To do: {texts.advice}"
-        yield f"- How sure: {texts.certainty}"
+        if texts.certainty != PROVEN:
+            yield f"- Certainty: {texts.certainty}"
 
 
 def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
