@@ -135,13 +135,17 @@ OfGroup = tuple[str, list[Any]]
 """The id of a group, and some of its rows, which are all of one type."""
 
 
-def report_histories(tables: TableReader, cluster: str, groups: Sequence[str] | None = None) -> Iterator[GroupHistory]:
-    """Yield the history of each of these groups (None: of all), by group id, with commits over time and the rows of
-    share partitions.
+def report_histories(
+    tables: TableReader,
+    cluster: str,
+    groups: Sequence[str] | None = None,
+    also: Mapping[str, RowKind] = MappingProxyType({}),
+) -> Iterator[GroupHistory]:
+    """Yield the history of each of these groups (None: of all), by group id, with commits over time, the rows of share
+    partitions, and what is wanted ``also``.
     """
-    return histories(
-        tables, cluster, groups, {**kinds(tables), **SHARE_PARTITIONS, **_commits_over_time(tables, cluster)}
-    )
+    over_time = _commits_over_time(tables, cluster)
+    return histories(tables, cluster, groups, {**kinds(tables), **SHARE_PARTITIONS, **over_time, **also})
 
 
 def kinds(tables: TableReader) -> dict[str, RowKind]:

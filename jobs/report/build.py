@@ -35,6 +35,7 @@ from jobs.report.data import (
     Worst,
 )
 from jobs.report.group_page import counts, detail
+from jobs.report.offsets_over_time import fitting
 from jobs.report.worst import badness, because
 from jobs.tables.night_rows import NightRow
 
@@ -145,6 +146,7 @@ def build(
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
     ends = (end_ms for line in lines for end_ms in (line.last_ms, line.stands_still_ms))
     last = max((end for end in ends if end is not None), default=None)
+    groups = groups if first is None or last is None else [fitting(group, first, last) for group in groups]
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]
     of_cluster, storms = about_cluster(ClusterSigns.of_all(signs), at_end, findings, limits, shows_all)

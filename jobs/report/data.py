@@ -13,7 +13,7 @@ from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.records import LogPosition
 from jobs.tables.night_rows import NightRow
 
-FORMAT = 4
+FORMAT = 5
 """Format version of the data; raised where a report that was made before is to be made again."""
 
 
@@ -151,6 +151,18 @@ class Broken(NamedTuple):
     detail: Annotated[str, "details"]
 
 
+class OffsetsOverTime(NamedTuple):
+    """Some commits of one partition, where no record is missing between them: those from which on an offset held.
+
+    The fields have one entry for each. Between two whose numbers follow each other, nothing was committed.
+    """
+
+    times_ms: Annotated[tuple[int, ...], "from when on it held, in order"]
+    offsets: Annotated[tuple[int | None, ...], "the committed offset; null: it was removed"]
+    log_offsets: Annotated[tuple[int, ...], "the log offset of its record"]
+    numbers: Annotated[tuple[int, ...], "its number among all commits of the partition from the first one here on"]
+
+
 class Offsets(NamedTuple):
     """Committed offsets of one partition."""
 
@@ -162,6 +174,7 @@ class Offsets(NamedTuple):
     rewinds: Annotated[int, "number of rewinds: commits with a lower offset"]
     removed: Annotated[int, "number of tombstones"]
     lag: Annotated[int | None, "records up to the given end offset; null: none was given"]
+    over_time: Annotated[OffsetsOverTime, "commits near the end of the log, spread over time"]
 
 
 class GroupLine(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coordinator_core.audit.explain import explanations, with_log, within
@@ -23,8 +23,19 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
 from jobs.report.causes import MOST_CAUSES, MOST_INITIATORS, caused_by, family, initiators, most_frequent, origins
-from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance, TwoOwnersSpan
+from jobs.report.data import (
+    Broken,
+    Count,
+    GroupDetail,
+    GroupLine,
+    Member,
+    Offsets,
+    OffsetsOverTime,
+    Rebalance,
+    TwoOwnersSpan,
+)
 from jobs.report.holding_periods import spells_of_members
+from jobs.report.offsets_over_time import NOTHING, offsets_over_time
 from jobs.report.ownership import MOST_UNITS, owned_units, unit_name
 from jobs.report.shares import share_timelines
 from jobs.report.worst import badness, because
@@ -53,6 +64,7 @@ def detail(
     causing, memberless = initiators(history, [part.rebalances for part in parts])
     owned, owned_seen = owned_units(history.assignments)
     shares, shares_seen = share_timelines(history.share_partitions)
+    over_time = offsets_over_time(history)
     return GroupDetail(
         line=line,
         findings=tuple(of_group),
@@ -70,7 +82,7 @@ def detail(
         share_partitions=tuple(shares),
         share_partitions_seen=shares_seen,
         broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
-        offsets=tuple(_offsets(commit, ends) for commit in sorted(history.commits)[:MOST_OFFSETS]),
+        offsets=tuple(_offsets(row, ends, over_time) for row in sorted(history.commits)[:MOST_OFFSETS]),
         offsets_seen=len(history.commits),
     )
 
@@ -267,7 +279,7 @@ def _broken(row: Violation) -> Broken:
     return Broken(str(row.rule), str(row.rule.severity), row.rule.says, row.at, source, row.member_id, row.detail)
 
 
-def _offsets(row: PartitionCommits, ends: NewestEnds) -> Offsets:
+def _offsets(row: PartitionCommits, ends: NewestEnds, over_time: Mapping[tuple[str, int], OffsetsOverTime]) -> Offsets:
     end = ends.get(TopicPartition(row.topic, row.partition)) if ends else None
     return Offsets(
         row.topic,
@@ -278,4 +290,5 @@ def _offsets(row: PartitionCommits, ends: NewestEnds) -> Offsets:
         len(row.rewinds),
         len(row.removals),
         None if end is None or row.offset is None else records_behind(end, row.offset, row.last.timestamp_ms),
+        over_time.get((row.topic, row.partition), NOTHING),
     )

@@ -14,6 +14,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.installation import software_version
+from jobs.relations.commit_trails import trails_by_text
 from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
@@ -41,7 +42,8 @@ def stored_report(
     """
     known = stored_knowledge(tables, settings.cluster)
     source = stored_header(tables, settings, known)._replace(since_ms=since_ms, until_ms=until_ms)
-    return build(report_histories(tables, settings.cluster), settings.findings, source, known.shows_all_since)
+    histories = report_histories(tables, settings.cluster, also=trails_by_text(tables, settings.cluster))
+    return build(histories, settings.findings, source, known.shows_all_since)
 
 
 def stored_header(tables: TableReader, settings: Settings, known: Knowledge) -> ReportHeader:

@@ -84,10 +84,10 @@ class FollowedGroup:
         if ends_transactions:
             self.folds.commits.give_up_transactions()
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+    def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
         """Take in the marker that ends a transaction with commits of the group."""
         self.is_changed = True
-        self.folds.commits.end_transaction(producer_id, committed=committed)
+        self.folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
 
     def rebalances(self, *, is_settled: bool) -> Iterator[RebalanceBegan | RebalanceEnded]:
         """Yield the group's rebalances that are not reported yet, in the order of the log; they count as reported then.

@@ -168,8 +168,9 @@ class FollowedGroups:
         if row.kind != Kind.RECORD.value:
             coverage.note(place.partition, row.offset)
             if row.control_type in MARKERS:
+                is_committed = MARKERS[row.control_type]
                 for key in log.pending.pop(row.producer_id, ()):
-                    self.groups[key].end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+                    self.groups[key].end_transaction(row.producer_id, committed=is_committed, ended_ms=row.timestamp)
                     self._looks.note(key, only_commits=True)
             return
         record = self._decoded(place, row)

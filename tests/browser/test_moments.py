@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from coordinator_core.audit.folds.commit_trail import CommitPoint, CommitTrail
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
@@ -26,6 +27,13 @@ def then(second: int):
     return at(second, START + 1_000 * second)
 
 
+TRAIL = [
+    CommitPoint(then(second).timestamp_ms, second, offset, number)
+    for second, offset, number in ((70, 5, 1), (200, 40, 7), (260, 50, 8), (400, 77, 9))
+]
+"""At 00:01:10 offset 5; five further commits; then 40, 50 and 77, between which there was none."""
+
+
 def history() -> GroupHistory:
     """Two members; from 00:05:00 to 00:05:09 both had partition 0. Member b goes at 00:10:00."""
     return GroupHistory(
@@ -40,7 +48,8 @@ def history() -> GroupHistory:
             assignment("b", 1, then(300), then(600)),
         ],
         violations=[Violation(Rule.ASSIGNED_TO_TWO, then(300), "g", "b", "t-0 is also assigned to a")],
-        commits=[PartitionCommits("t", 0, 3, then(70), then(400), 77, (), ())],
+        commits=[PartitionCommits("t", 0, 9, then(70), then(400), 77, (), ())],
+        trails=[CommitTrail("t", 0, 0, tuple(TRAIL))],
     )
 
 
@@ -91,8 +100,16 @@ def test_a_distance_counts_from_the_moment_and_the_way_back_is_there(page):
 
 
 def test_before_the_first_commit_nothing_is_claimed(page):
-    told = go_to(page, "00:03:00")
+    told = go_to(page, "00:01:00")
     assert "not in this page" in told
+    assert "coordinator-audit offsets g --at" in told
+
+
+def test_an_offset_is_exact_between_commits_that_follow_each_other(page):
+    assert "t 0\n50\n2027-01-15 00:04:20.000\n0:260" in go_to(page, "00:05:04").replace("\t", "\n")
+    told = go_to(page, "00:02:00")
+    assert "between 5 at 00:01:10.000 and 40 at 00:03:20.000" in told
+    assert "0:70 0:200" in told
     assert "coordinator-audit offsets g --at" in told
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.audit.folds.commit_trail import CommitTrail, TrailFold
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.removals import (
     TOPIC_DELETED,
@@ -51,6 +52,20 @@ class PartitionFold:
     removals: list[Removal] = field(default_factory=list)
     more_rewinds: int = 0
     more_removals: int = 0
+    trail: TrailFold = field(default_factory=TrailFold)
+
+    @property
+    def steps(self) -> int:
+        """Number of commits, and of tombstones that removed one."""
+        return self.commits + len(self.removals) + self.more_removals
+
+    def note_step(self, time_ms: int, at: int, offset: int | None) -> None:
+        """Take the last one into what is kept over time."""
+        trail = self.trail
+        if trail.newest_ms <= time_ms < trail.until_ms:
+            trail.newest_ms, trail.newest_at, trail.newest_offset = time_ms, at, offset
+        else:
+            trail.add(time_ms, at, offset, self.steps)
 
     def goes_back(self, offset: int, topic_id: str | None) -> bool:
         """Whether a commit is below the last one, of the same topic: a topic that was created again has another id."""
@@ -93,15 +108,15 @@ class CommitFold:
         else:
             self._commit(_pending(record, record.value))
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Take in the marker that ends the producer's transaction; plain commits later in the log override its
-        commits.
+    def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int = -1) -> None:
+        """Take in the marker that ends the producer's transaction, at ``ended_ms``; plain commits later in the log
+        override its commits.
         """
         for commit in self._open.pop(producer_id, ()):
             known = self._partitions.get(commit[:2])
             later = known is not None and known.last.offset > commit.at.offset
             if committed and not later:
-                self._commit(commit)
+                self._commit(commit, ended_ms)
 
     def group_deleted(self, at: LogPosition) -> None:
         """Take in that the group ended at this position: offsets removed at the same time were removed with the
@@ -145,6 +160,12 @@ class CommitFold:
                 known.more_removals,
             )
 
+    def trails(self) -> Iterator[CommitTrail]:
+        """Yield the commits of each partition over time."""
+        for (topic, number), known in sorted(self._partitions.items()):
+            if known.trail.points:
+                yield CommitTrail(topic, number, known.first.partition, tuple(known.trail.all(known.steps)))
+
     def transactions(self) -> Iterator[OpenTransaction]:
         """Yield the transactions that have not ended."""
         for producer_id, commits in self._open.items():
@@ -154,7 +175,7 @@ class CommitFold:
         """Drop all open transactions: part of the log is missing here, so how they ended is not known."""
         self._open.clear()
 
-    def _commit(self, commit: PendingCommit) -> None:
+    def _commit(self, commit: PendingCommit, held_ms: int = -1) -> None:
         at, offset, key = commit.at, commit.offset, commit[:2]
         known = self._partitions.get(key)
         if known is None:
@@ -167,6 +188,7 @@ class CommitFold:
         known.commits += 1
         known.last, known.offset, known.topic_id = at, offset, commit.topic_id
         known.expires_ms, known.committed_ms = commit.expires_ms, commit.committed_ms
+        known.note_step(at.timestamp_ms if held_ms < 0 else max(at.timestamp_ms, held_ms), at.offset, offset)
 
     def _remove(self, record: OffsetCommitRecord) -> None:
         key = record.key["topic"], record.key["partition"]
@@ -184,6 +206,7 @@ class CommitFold:
         else:
             known.more_removals += 1
         known.offset = None
+        known.note_step(now_ms, record.at.offset, None)
 
 
 def _pending(record: OffsetCommitRecord, value: OffsetCommitValue) -> PendingCommit:

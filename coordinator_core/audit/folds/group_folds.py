@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
+from coordinator_core.audit.folds.commit_trail import CommitTrail
 from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, RecordSize
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
@@ -14,7 +15,7 @@ from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import AnyRecord, RecordType
 
-FoldedRow = AuditedRow | PartitionCommits | CommitCount | OpenTransaction | RecordSize
+FoldedRow = AuditedRow | PartitionCommits | CommitCount | CommitTrail | OpenTransaction | RecordSize
 
 
 @dataclass(slots=True)
@@ -50,6 +51,7 @@ class GroupFolds:
             self.audit.open_rows(),
             self.commits.partitions(),
             self.counts.counts(),
+            self.commits.trails(),
             self.commits.transactions(),
             self.sizes.sizes(),
         )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.client_names import client_library, client_name, clients_of, named, shared_names
 from coordinator_core.audit.folds.commit_counts import CommitCount
+from coordinator_core.audit.folds.commit_trail import CommitTrail
 from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
@@ -118,6 +119,7 @@ class GroupHistory:
     ``topics`` are those of then.
     ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
     sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
+    ``trails`` are the commits over time, which reports alone read from tables.
     ``events`` are the lines of brokers' application logs about the group and its log partition; what they add is in the
     rows. ``ends`` are the newest end offsets of data partitions that were given.
     """
@@ -135,6 +137,7 @@ class GroupHistory:
     deliveries: Sequence[ShareDelivery] = ()
     commits: Sequence[PartitionCommits] = ()
     commit_counts: Sequence[CommitCount] = ()
+    trails: Sequence[CommitTrail] = field(default=(), compare=False)
     transactions: Sequence[OpenTransaction] = ()
     sizes: Sequence[RecordSize] = ()
     topics: TopicsAtEnd = NO_TOPICS
@@ -185,6 +188,7 @@ class GroupHistory:
                 _with_removals(by_type[PartitionCommits], witnessed.events, topics.reach, EmptySpans(witnessed.epochs))
             ),
             commit_counts=sorted(by_type[CommitCount]),
+            trails=sorted(by_type[CommitTrail], key=lambda row: (*row[:3], row.points[0].number)),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
             deliveries=sorted(
@@ -391,7 +395,16 @@ def so_far(row: RebalanceRow, now_ms: int, lost: LostRecords) -> RebalanceRow:
     return row._replace(duration_min_ms=now_ms - row.began_before_ms)
 
 
-GatheredRow = AuditedRow | ShareDelivery | PartitionCommits | CommitCount | OpenTransaction | RecordSize | BrokerEvent
+GatheredRow = (
+    AuditedRow
+    | ShareDelivery
+    | PartitionCommits
+    | CommitCount
+    | CommitTrail
+    | OpenTransaction
+    | RecordSize
+    | BrokerEvent
+)
 """A row of a history, or a sum of such rows, or a line of a broker's application log that names the group."""
 
 

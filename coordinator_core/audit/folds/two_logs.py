@@ -125,6 +125,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
             history.share_partitions or history.deliveries,
             history.commits,
             history.commit_counts,
+            history.trails,
             history.transactions,
             history.sizes,
             (event for event in history.events if event.group_id is not None),

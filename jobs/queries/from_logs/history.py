@@ -255,9 +255,9 @@ class _GroupsOfLog:
         for gathered in self.groups.values():
             gathered.folds.commits.give_up_transactions()
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+    def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
         for gathered in self.groups.values():
-            gathered.folds.commits.end_transaction(producer_id, committed=committed)
+            gathered.folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
 
     def of(self, group_id: str) -> _Gathered:
         known = self.groups.get(group_id)
@@ -291,7 +291,7 @@ def _partition(
             surroundings.note_missing(row.timestamp)
         last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
         if row.control_type in MARKERS:
-            groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+            groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type], ended_ms=row.timestamp)
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)

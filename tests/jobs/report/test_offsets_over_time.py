@@ -1,0 +1,82 @@
+"""What a page knows of the offsets that were committed at a moment is what the log says of that moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.audit.folds.commit_counts import HOUR_MS
+from coordinator_core.audit.folds.commit_trail import (
+    MOST_INTERVALS,
+    TRAIL_LENGTHS_MS,
+    CommitPoint,
+    TrailFold,
+    begin_of_trail,
+    thinned,
+)
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.history import group_histories
+from jobs.report.build import ReportHeader, build
+from jobs.report.data import Offsets
+from jobs.serve.offsets import offsets_at
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from tests.shared_data import ROOT
+
+STEPS = [(1_000 * 7 * number, number) for number in range(3_000)]
+
+
+def known(row: Offsets, time_ms: int) -> int | str | None:
+    """Return what the page shows, as ``committedThen`` in ``moment.js``: an offset, "between" or "not here"."""
+    times, numbers = row.over_time.times_ms, row.over_time.numbers
+    index = sum(1 for time in times if time <= time_ms) - 1
+    if index < 0:
+        return "not here"
+    is_exact = index == len(times) - 1 or numbers[index + 1] == numbers[index] + 1
+    return row.over_time.offsets[index] if is_exact else "between"
+
+
+def test_an_exact_offset_is_what_the_log_says_of_the_moment():
+    chosen = load(environment={})
+    logs = find_logs([Path(ROOT, "data/samples/logs")])
+    histories = group_histories(logs, pytest.fail, audit=chosen.audit)
+    report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []))
+    group = next(each for each in report.groups if each.line.group_id == "A-coop-a2d7")
+    answers, said = LogAnswers(logs, pytest.fail, lambda: chosen), Counter[str]()
+    first, last = group.line.first_ms or 0, group.line.last_ms or 0
+    for time_ms in range(first + 5_000, last, max((last - first) // 12, 1)):
+        truth = {row[:2]: row.offset for row in offsets_at(answers, group.line.group_id, time_ms)}
+        for row in group.offsets:
+            shown = known(row, time_ms)
+            said["exact" if not isinstance(shown, str) else shown] += 1
+            assert isinstance(shown, str) or shown == truth.get((row.topic, row.partition)), (time_ms, row)
+    assert said["exact"] > said["not here"]
+
+
+def test_points_are_bounded_and_do_not_depend_on_when_they_were_thinned():
+    fold = TrailFold()
+    for time_ms, number in STEPS:
+        fold.add(time_ms, number, number, number)
+    found, every = fold.all(len(STEPS) - 1), [CommitPoint(time_ms, each, each, each) for time_ms, each in STEPS]
+    assert len(found) <= 2 * MOST_INTERVALS + 1
+    for length_ms in (fold.length_ms, TRAIL_LENGTHS_MS[-1]):
+        since_ms = begin_of_trail(STEPS[-1][0], length_ms)
+        assert thinned(found, length_ms, since_ms) == thinned(every, length_ms, since_ms)
+
+
+def test_over_a_long_time_the_end_is_kept():
+    fold = TrailFold()
+    for number in range(400):
+        fold.add(number * HOUR_MS // 2, number, number, number)
+    found = fold.all(399)
+    assert found[-1].at == 399
+    assert found[0].time_ms >= begin_of_trail(found[-1].time_ms, HOUR_MS)
+
+
+def test_a_clock_that_goes_back_does_not_move_what_was_committed_before():
+    fold = TrailFold()
+    for number, time_ms in enumerate((10, 50, 20, 3_000, -1)):
+        fold.add(time_ms, number, number, number)
+    assert [(point.time_ms, point.at) for point in fold.all(3)] == [(10, 0), (50, 2), (3_000, 3)]
