@@ -111,21 +111,26 @@ class KafkaTestClass(_Strict):
     left_out: list[LeftOut] = []
 
 
+def _read(file: Path) -> object:
+    """Return what a YAML file has; the reader in C takes a tenth of the time, where it is installed."""
+    return yaml.load(file.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def kafka_tests() -> list[KafkaTestClass]:
     """Return what ``docs/kafka_tests.yaml`` says."""
-    given = yaml.safe_load(KAFKA_TESTS.read_text(encoding="utf-8"))
+    given = _read(KAFKA_TESTS)
     return TypeAdapter(list[KafkaTestClass]).validate_python(given)
 
 
 def limits() -> dict[str, list[str]]:
     """Return what ``docs/limits.yaml`` says: tests by the anchor of a limit in ``docs/limits.md``."""
-    given = yaml.safe_load(LIMITS.read_text(encoding="utf-8"))
+    given = _read(LIMITS)
     return TypeAdapter(dict[str, list[str]]).validate_python(given)
 
 
 def documents() -> list[ProtocolDocument]:
     """Return what ``docs/coverage.yaml`` says."""
-    given = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    given = _read(SOURCE)
     return TypeAdapter(list[ProtocolDocument]).validate_python(given)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import great_expectations as gx
-import great_expectations.expectations as gxe
 import pytest
 import requests
-from great_expectations.checkpoint import SlackNotificationAction
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
@@ -34,6 +34,20 @@ REMOTE = re.compile(r"(?:src|<link[^>]*href)=[\"']?(?:https?:)?//|url\([\"']?(?:
 """What a browser would load from a server; a link that a reader may follow is none of it."""
 
 
+@cache
+def gx() -> ModuleType:
+    """Great Expectations, which only the process that runs these tests imports: it takes seconds."""
+    return import_module("great_expectations")
+
+
+def gxe() -> ModuleType:
+    return import_module("great_expectations.expectations")
+
+
+def slack(**given: str) -> Any:
+    return import_module("great_expectations.checkpoint").SlackNotificationAction(**given)
+
+
 def measures(**changed: float | None) -> list[Row]:
     return [{"cluster": "c", **dict.fromkeys(MEASURES, 0.0), **changed}]
 
@@ -45,7 +59,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def opened(project: Path) -> Any:
-    return gx.get_context(mode="file", project_root_dir=project)
+    return gx().get_context(mode="file", project_root_dir=project)
 
 
 def checked(project: Path, location: str = "/nowhere", **changed: float | None) -> list[Result]:
@@ -77,8 +91,10 @@ def test_every_table_has_an_asset_a_suite_a_definition_and_a_checkpoint(project:
 
 def test_an_expectation_that_is_added_fails_by_its_severity(project: Path) -> None:
     suite = opened(project).suites.get("freshness")
-    suite.add_expectation(gxe.ExpectColumnMaxToBeBetween(column="notices", max_value=1, severity="critical"))
-    suite.add_expectation(gxe.ExpectColumnValuesToBeBetween(column="notices", max_value=2, severity="info", notes="n"))
+    suite.add_expectation(gxe().ExpectColumnMaxToBeBetween(column="notices", max_value=1, severity="critical"))
+    suite.add_expectation(
+        gxe().ExpectColumnValuesToBeBetween(column="notices", max_value=2, severity="info", notes="n")
+    )
     greatest, by_value = [each for each in checked(project, notices=3) if each.suite == "freshness"][-2:]
     assert (greatest.failed, greatest.observed, greatest.bound) == (True, 3.0, "max_value 1")
     assert (by_value.passed, by_value.failed, by_value.severity, by_value.about) == (False, False, "info", "n")
@@ -87,10 +103,10 @@ def test_an_expectation_that_is_added_fails_by_its_severity(project: Path) -> No
 
 def test_an_expectation_on_a_measure_that_is_null_is_unknown(project: Path) -> None:
     expectations = [
-        gxe.ExpectColumnMaxToBeBetween(column="violations", max_value=1),
-        gxe.ExpectColumnValuesToBeBetween(column="violations", max_value=1),
+        gxe().ExpectColumnMaxToBeBetween(column="violations", max_value=1),
+        gxe().ExpectColumnValuesToBeBetween(column="violations", max_value=1),
     ]
-    opened(project).suites.add(gx.ExpectationSuite(name="measures.mine", expectations=expectations))
+    opened(project).suites.add(gx().ExpectationSuite(name="measures.mine", expectations=expectations))
     found = [each for each in checked(project, violations=None) if each.suite == "measures.mine"]
     assert [(each.cluster, each.passed) for each in found] == [(None, None), ("c", None)]
 
@@ -103,7 +119,7 @@ def test_a_night_finds_a_wrong_project_before_it_starts_spark(project: Path) -> 
 
 
 def test_suites_are_kept_when_the_project_is_written_again(project: Path) -> None:
-    opened(project).suites.get("freshness").add_expectation(gxe.ExpectTableRowCountToEqual(value=1))
+    opened(project).suites.get("freshness").add_expectation(gxe().ExpectTableRowCountToEqual(value=1))
     write_project(project / "gx", "main.audit", spark=True)
     assert len(opened(project).suites.get("freshness").expectations) == 2
     assert opened(project).data_sources.get("tables").type == "spark"
@@ -113,8 +129,8 @@ def test_suites_are_kept_when_the_project_is_written_again(project: Path) -> Non
 def test_a_suite_with_the_name_of_a_table_needs_no_definition_and_another_one_does(project: Path) -> None:
     context = opened(project)
     for name in ("rebalances.mine", "mine"):
-        expectations = [gxe.ExpectTableRowCountToBeBetween(max_value=9, severity="warning")]
-        context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
+        expectations = [gxe().ExpectTableRowCountToBeBetween(max_value=9, severity="warning")]
+        context.suites.add(gx().ExpectationSuite(name=name, expectations=expectations))
     with pytest.raises(InputError, match=r"suite mine .*validation definition.*rebalances\.mine"):
         checked(project)
     context.suites.delete("mine")
@@ -124,7 +140,9 @@ def test_a_suite_with_the_name_of_a_table_needs_no_definition_and_another_one_do
 
 
 def test_an_expectation_that_cannot_be_computed_fails_and_says_why(project: Path) -> None:
-    opened(project).suites.get("freshness").add_expectation(gxe.ExpectColumnValuesToBeInSet(column="lag", value_set=[]))
+    opened(project).suites.get("freshness").add_expectation(
+        gxe().ExpectColumnValuesToBeInSet(column="lag", value_set=[])
+    )
     (found,) = [each for each in checked(project) if each.check == "lag"]
     assert found.failed
     assert "lag" in found.happened
@@ -172,7 +190,7 @@ def test_actions_run_with_secrets_from_the_environment(project: Path, monkeypatc
     checkpoint = context.checkpoints.get("measures")
     for name in ("HOOK", "REFUSED", "NOT_SET"):
         webhook = f"${{{name}}}"
-        checkpoint.actions.append(SlackNotificationAction(name=name, slack_webhook=webhook, notify_on="critical"))
+        checkpoint.actions.append(slack(name=name, slack_webhook=webhook, notify_on="critical"))
     checkpoint.save()
     sent: list[str] = []
 
@@ -248,9 +266,9 @@ def test_an_expectation_of_a_user_on_a_table_fails_the_night(
     assert CliRunner().invoke(app, night).exit_code == 0, "the shipped suites find nothing critical"
     suite = opened(tmp_path).suites.get("rebalances")
     shipped = len(suite.expectations)
-    suite.add_expectation(gxe.ExpectColumnValuesToNotBeNull(column="group_id", severity="critical"))
-    suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(max_value=1, severity="critical"))
-    suite.add_expectation(gxe.ExpectColumnValuesToNotBeInSet(column="outcome", value_set=["not ready"]))
+    suite.add_expectation(gxe().ExpectColumnValuesToNotBeNull(column="group_id", severity="critical"))
+    suite.add_expectation(gxe().ExpectTableRowCountToBeBetween(max_value=1, severity="critical"))
+    suite.add_expectation(gxe().ExpectColumnValuesToNotBeInSet(column="outcome", value_set=["not ready"]))
     assert CliRunner().invoke(app, night).exit_code == 3
     assert not opened(tmp_path).checkpoints.get("rebalances").run().success, "Great Expectations alone finds the same"
     last = (
@@ -280,7 +298,7 @@ def test_tables_of_a_catalog_are_given_as_data_frames(
     write_project(tmp_path / "gx", tables.location, spark=True)
     for name in (CHECK_RESULTS.name, "memberships"):
         suite = opened(tmp_path).suites.get(name)
-        suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(min_value=1, severity="critical"))
+        suite.add_expectation(gxe().ExpectTableRowCountToBeBetween(min_value=1, severity="critical"))
     chosen = settings.load(environment={}, flags={"checks.project": tmp_path / "gx"}).checks
     found = quality.evaluate(CheckRun(tables, measures(), "run", NOW), tables.location, chosen)
     of_tables = {each.check: (each.passed, each.observed) for each in found if each.suite not in SHIPPED}
