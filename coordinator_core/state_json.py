@@ -44,7 +44,7 @@ class StoredAs:
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
         form = handler.generate_schema(self.form)
@@ -58,10 +58,10 @@ class OneOf:
 
     names: Mapping[type, str]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
-        pairs: dict[Any, CoreSchema] = {
+        pairs: dict[object, CoreSchema] = {
             name: core_schema.tuple_schema([core_schema.literal_schema([name]), handler.generate_schema(of)])
             for of, name in self.names.items()
         }
@@ -125,11 +125,11 @@ class StateForm(Generic[T]):
         return f"a stored {self._noun} that its form does not explain: {place}: {first['msg']}"
 
 
-def _name_in(pair: Any) -> Any:
+def _name_in(pair: Any) -> object:
     return pair[0] if pair else None
 
 
-def _exact(schema: Any) -> Any:
+def _exact(schema: object) -> Any:
     """Return a schema in which no field may be left out, and each class is read and written as ``_CONFIG`` says."""
     if isinstance(schema, list):
         return [_exact(part) for part in schema]

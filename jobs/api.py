@@ -281,7 +281,7 @@ class CoordinatorAudit:
         """
         answers = self._warned(group)
         known = _known(answers, group)
-        found: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUP_ROWS}
+        found: dict[str, list[dict[str, object]]] = {name: [] for name in GROUP_ROWS}
         findings = answers.findings(group) if self.tables.exists(FINDINGS) else ()
         rows: Iterable[Any] = (*group_rows(answers, known), *known.targets, *findings)
         for row in rows:

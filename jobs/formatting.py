@@ -17,7 +17,7 @@ SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 """Types of values that are in JSON as they are. A report has millions of them, and a call for each takes time."""
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a row as JSON values: named tuples become objects, other tuples lists."""
     if isinstance(value, tuple):
         values = [part if part.__class__ in SCALARS else plain(part) for part in value]
@@ -31,7 +31,7 @@ def visible(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return a value as one line of JSON in which no character can act on a terminal."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

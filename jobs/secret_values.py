@@ -8,7 +8,7 @@ taken out of each message: the errors of libraries repeat URLs and settings.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 HIDDEN: Final = "***"
 
@@ -53,7 +53,7 @@ CONTAINER: Final = re.compile(r"(abfss?|wasbs?)://[^/\s@:]*@")
 _REMEMBERED: set[str] = set()
 
 
-def shown(name: str, value: Any) -> Any:
+def shown(name: str, value: object) -> object:
     """Return the value of a setting as it may be shown."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -69,7 +69,7 @@ def shown_name(name: str) -> str:
     return name if NAME.fullmatch(name) else HIDDEN
 
 
-def remember(name: str, value: Any) -> None:
+def remember(name: str, value: object) -> None:
     """Keep a value of a setting, or the credentials in it, out of all later messages of this process."""
     if isinstance(value, list):
         for part in value:

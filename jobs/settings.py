@@ -214,7 +214,7 @@ class Layer(NamedTuple):
 def load(
     file: Path | None = None,
     environment: Mapping[str, str] = os.environ,
-    flags: Mapping[str, Any] | None = None,
+    flags: Mapping[str, object] | None = None,
     beside: Iterable[Layer] = (),
 ) -> Settings:
     """Return the effective settings. ``flags``: values by dotted name (``spark.master``); None means not set.
@@ -229,7 +229,7 @@ def load(
 def layers(
     file: Path | None,
     environment: Mapping[str, str],
-    flags: Mapping[str, Any] | None,
+    flags: Mapping[str, object] | None,
     beside: Iterable[Layer] = (),
 ) -> Iterator[Layer]:
     """Yield the layers; each overrides the ones before it."""
@@ -247,7 +247,7 @@ def layers(
 
 def combine(stack: Iterable[Layer]) -> Settings:
     """Return the settings from all layers, merged key by key. Raise UsageError as ``load`` does."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for layer in stack:
         for name, value in _leaves(layer.values):
             secret_values.remember(name, value)
@@ -264,13 +264,13 @@ def combine(stack: Iterable[Layer]) -> Settings:
     return settings
 
 
-def assignments(texts: Iterable[str]) -> dict[str, Any]:
+def assignments(texts: Iterable[str]) -> dict[str, object]:
     """Return flags by name from texts such as ``spark.master=local[2]``; the value is YAML.
 
     Raises:
         UsageError: a text has no name, no ``=`` or no valid value.
     """
-    flags: dict[str, Any] = {}
+    flags: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
@@ -307,7 +307,7 @@ def is_given(name: str, stack: Iterable[Layer]) -> bool:
     return any(setting.name == name and setting.origin != DEFAULT_ORIGIN for setting in explain(stack))
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}.")
@@ -341,11 +341,11 @@ TextLoader.yaml_implicit_resolvers = {
 }
 
 
-def _parse(text: str, origin: str) -> Any:
+def _parse(text: str, origin: str) -> object:
     return yaml_files.parse(text, origin, UsageError, TextLoader)
 
 
-def nest(path: Sequence[str], value: Any) -> dict[str, Any]:
+def nest(path: Sequence[str], value: object) -> dict[str, object]:
     """Return a value as nested mappings with the keys of a path."""
     *above, last = path
     nested = {last: value}
@@ -354,7 +354,7 @@ def nest(path: Sequence[str], value: Any) -> dict[str, Any]:
     return nested
 
 
-def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
     merged = dict(under)
     for key, value in over.items():
         below = merged.get(key)

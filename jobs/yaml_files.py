@@ -69,7 +69,7 @@ class BoundedLoader(yaml.SafeLoader):
             raise ScannerError(None, None, "a text has half of a character (a lone surrogate)", token.start_mark)
         return token
 
-    def fetch_flow_collection_start(self, token: Any) -> None:
+    def fetch_flow_collection_start(self, token: object) -> None:
         """Begin a list or mapping in brackets."""
         self._check_depth(self.flow_level)
         super().fetch_flow_collection_start(token)
@@ -125,7 +125,7 @@ def line_of(file: Traversable, path: Sequence[object], error: type[CoordinatorAu
 
 def parse(
     text: str, origin: str, error: type[CoordinatorAuditError], loader: type[BoundedLoader] = BoundedLoader
-) -> Any:
+) -> object:
     """Return the value of a YAML text. Raise ``error``, which names the ``origin``, if it is not YAML.
 
     The error has the place of the problem, and nothing of the text: that may be a password.

@@ -32,7 +32,7 @@ def leader_round(
     protocol: str,
     members: Mapping[str, ClassicMemberSpec],
     image: TopicImage,
-    memory: Any = None,
+    memory: object = None,
     profile: Profile = DEFAULT,
     *,
     client: str = JAVA,

@@ -35,7 +35,7 @@ Assign = Callable[[str, GroupSpecs, TopicImage, Profile], Assignment[Any]]
 def _as_client(name: str) -> Assignor:
     """The assignor of that name of the client that leads the group."""
 
-    def assign_as_client(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Any]:
+    def assign_as_client(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[object]:
         return client_assignor(spec.client, name)(spec, image)
 
     return assign_as_client

@@ -39,6 +39,6 @@ def changed(rows: Iterable[T], known: bytes) -> tuple[list[T], bytes]:
     return new, b"".join(sorted(now))
 
 
-def _together(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _together(row: tuple[object, ...]) -> tuple[object, ...]:
     """Return the same for rows that are compared as a whole."""
     return row[:OF_RESOURCE] if isinstance(row, AssignmentRow) else row

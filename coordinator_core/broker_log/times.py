@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH: Final = "|".join(MONTHS)
@@ -151,7 +151,7 @@ def with_zone(time: WrittenTime, around: WrittenTime) -> WrittenTime:
     return time._replace(to_utc_ms=zone_between(around.local_ms + around.to_utc_ms, time.local_ms))
 
 
-def time_of_value(value: Any) -> WrittenTime:
+def time_of_value(value: object) -> WrittenTime:
     """Return the time that a field of a JSON layout has: text, a number since the epoch, or log4j's ``instant``."""
     if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):
         nanos = value.get("nanoOfSecond")

@@ -19,7 +19,7 @@ def snapshot_position(time_ms: int) -> LogPosition:
     return LogPosition(-1, -1, time_ms)
 
 
-def fold_snapshots(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
+def fold_snapshots(rows: Iterable[Mapping[str, object]]) -> TopicHistory:
     """Return the history of topics in such rows: one row per topic and time, all rows of one time a whole list.
 
     Fields: ``name`` (text), ``id`` (base64url, optional), ``partitions`` (a count, or a list with one entry per

@@ -122,7 +122,7 @@ class BrokerConfig:
         return max(self.group_share_initialize_retry_interval_ms, self.offsets_commit_timeout_ms)
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:
+    def of(cls, settings: Mapping[str, object]) -> BrokerConfig:
         """Return the defaults with these settings (Kafka's names) over them; raises InputError for invalid ones."""
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {}
@@ -180,7 +180,7 @@ class GroupConfig:
         )
 
     @classmethod
-    def of(cls, broker: BrokerConfig, settings: Mapping[str, Any], *, kip_1071: bool = False) -> GroupConfig:
+    def of(cls, broker: BrokerConfig, settings: Mapping[str, object], *, kip_1071: bool = False) -> GroupConfig:
         """Return the group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
 
         ``kip_1071`` allows what the document defines beyond the release, and its names, which begin with "group.".
@@ -313,13 +313,13 @@ def _protocols(name: str, value: Any) -> tuple[str, ...]:
     return protocols
 
 
-def _streams_assignor(name: str, value: Any) -> str | None:
+def _streams_assignor(name: str, value: object) -> str | None:
     if value is None or value in STREAMS_ASSIGNORS:
         return None if value is None else str(value)
     raise InputError(f"{name}: {value!r} is none of {', '.join(STREAMS_ASSIGNORS)}")
 
 
-def _policy(name: str, value: Any) -> MigrationPolicy:
+def _policy(name: str, value: object) -> MigrationPolicy:
     try:
         return MigrationPolicy(str(value).lower())
     except ValueError:

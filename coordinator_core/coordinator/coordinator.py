@@ -294,7 +294,7 @@ def complete(memory: CoordinatorState, task: Task, topics: TopicImage, now: int)
     return _run(operation, TASKS[task.action], task.group_id, *task.args)
 
 
-def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any) -> RequestOutcome:
+def _run(operation: Operation, handler: Callable[..., Fields | None], *args: object) -> RequestOutcome:
     """An operation that fails writes nothing; soft state that it changed before stays changed, as in Kafka."""
     outcome = operation.outcome
     try:

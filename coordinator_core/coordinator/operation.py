@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from coordinator_core.cluster.image import TopicImage
@@ -83,7 +82,7 @@ class Operation:
         for key in group.timer_keys:
             self.cancel(key)
 
-    def arm(self, key: str, delay_ms: int, action: str, group_id: str, *args: Any) -> None:
+    def arm(self, key: str, delay_ms: int, action: str, group_id: str, *args: object) -> None:
         """Arm a timer, or arm it again."""
         timer = Timer(key, self.now + delay_ms, action, group_id, args)
         self.memory.timers[key] = self.outcome.timers[key] = timer
@@ -93,7 +92,7 @@ class Operation:
         if self.memory.timers.pop(key, None) is not None:
             self.outcome.timers[key] = None
 
-    def schedule(self, key: str, action: str, group_id: str, *args: Any) -> None:
+    def schedule(self, key: str, action: str, group_id: str, *args: object) -> None:
         """Schedule background work. The caller checks whether that key is already scheduled."""
         task = Task(key, action, group_id, args)
         self.memory.tasks[key] = task

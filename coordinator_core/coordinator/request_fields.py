@@ -32,7 +32,7 @@ class RequestField(NamedTuple):
 
 
 DataT = TypeVar("DataT")
-REQUIRED: Any = object()
+REQUIRED: object = object()
 _NEEDS_NO_CHECK = frozenset((type(None), bool))
 """Types whose values need no check once a value of the type was accepted."""
 
@@ -55,7 +55,7 @@ class RequestShape(Generic[DataT]):
         """Return the form of the structures in a field; raises KeyError if there are none."""
         return {field.name: field.elements for field in self.fields if field.elements is not None}[name]
 
-    def filled(self, data: Any, where: str) -> Any:
+    def filled(self, data: object, where: str) -> Any:
         """Return the data itself if no field is missing; fields that the shape does not know are kept."""
         if type(data) is not dict:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is not a structure.")
@@ -115,7 +115,7 @@ def _unfit(where: str, name: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, f"{where}.{name} is not what the protocol asks for.")
 
 
-def _is_string(value: Any) -> bool:
+def _is_string(value: object) -> bool:
     if type(value) is not str or len(value) > MAX_STRING:
         return False
     if value.isascii():
@@ -126,32 +126,32 @@ def _is_string(value: Any) -> bool:
         return False
 
 
-def _is_int32(value: Any) -> bool:
+def _is_int32(value: object) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
 
 
 _INT = frozenset((int,))
 
 
-def _are_int32(value: Any) -> bool:
+def _are_int32(value: object) -> bool:
     if type(value) is not list or not _INT.issuperset(map(type, value)):
         return False
     return not value or (min(value) >= -(2**31) and max(value) < 2**31)
 
 
-def _is_int64(value: Any) -> bool:
+def _is_int64(value: object) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
 
 
-def _is_bool(value: Any) -> bool:
+def _is_bool(value: object) -> bool:
     return type(value) is bool
 
 
-def _is_bytes(value: Any) -> bool:
+def _is_bytes(value: object) -> bool:
     return type(value) is bytes
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return type(value) is list
 
 

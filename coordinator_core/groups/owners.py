@@ -154,7 +154,7 @@ def _may_read(state: GroupState, member: Any, topic: str) -> bool:
     return any(doubtful & held.keys() for _, _, held in _tasks_of(member))
 
 
-def _possible_owner(group: Group, topic: str, member: Any) -> Owner:
+def _possible_owner(group: Group, topic: str, member: object) -> Owner:
     of = {
         "member_id": getattr(member, "member_id", None),
         "instance_id": getattr(member, "instance_id", None),

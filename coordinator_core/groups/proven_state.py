@@ -228,7 +228,7 @@ def _proven_state(
 
 def _proven_epochs(state: EpochState, unknown: frozenset[RecordKey]) -> EpochState:
     of = KEYS[type(state)]
-    members: dict[str, Any] = {}
+    members: dict[str, object] = {}
     for member_id, member in state.members.items():
         known = _proven_member(
             member,
@@ -237,7 +237,7 @@ def _proven_epochs(state: EpochState, unknown: frozenset[RecordKey]) -> EpochSta
         )
         if known.has_metadata or known.has_current:
             members[member_id] = known
-    targets: dict[str, Any] = {
+    targets: dict[str, object] = {
         member_id: target for member_id, target in state.targets.items() if (of.target, member_id) not in unknown
     }
     known_state = replace(state, members=members, targets=targets)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -18,7 +18,7 @@ _LONGEST = 1e12
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 
 
-def _milliseconds(value: Any) -> Any:
+def _milliseconds(value: object) -> object:
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
         if match is None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
@@ -192,7 +191,7 @@ class Shard:
         memory = self.memory
         return memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else memory.live.get(group_id)
 
-    def tell(self, kind: str, group_id: str, **details: Any) -> None:
+    def tell(self, kind: str, group_id: str, **details: object) -> None:
         """Add a row about what the log does not contain and nothing in it implies."""
         self._rows.append({"kind": kind, "time_ms": self.now, "group_id": group_id, **details})
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from coordinator_core.coordinator.config import GroupConfig, duration_ms
 from coordinator_core.coordinator.protocol import ApiError
@@ -78,7 +78,7 @@ class ShareClock(Protocol):
     def append(self, record: ShareStateRecord) -> None:
         """Add a record to the log."""
 
-    def tell(self, row: dict[str, Any]) -> None:
+    def tell(self, row: dict[str, object]) -> None:
         """Add a row of truth."""
 
 
@@ -354,7 +354,7 @@ class SimulatedSharePartition:
     def _name(self) -> dict[str, str]:
         return {"group_id": self._which.group_id, "partition": f"{self._records.name}-{self._which.partition}"}
 
-    def truth(self) -> dict[str, Any] | None:
+    def truth(self) -> dict[str, object] | None:
         """Return the final state, and what happened to its records; None if it was removed."""
         state = self._clock.coordinator.partitions.get(self._which)
         if self._is_over or state is None:

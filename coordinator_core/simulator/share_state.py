@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
@@ -47,7 +46,7 @@ class ShareStates:
         self._partitions = scenario.cluster.share_partitions
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._turns = 0
-        self._truth: list[dict[str, Any]] = []
+        self._truth: list[dict[str, object]] = []
         self._batches: list[bytes] = []
         self._leaders = plan.leaders_after_start(SHARE_LOG, partition)
         self._deliveries = [
@@ -110,7 +109,7 @@ class ShareStates:
         epoch = sum(leader.time_ms < at.timestamp_ms for leader in self._leaders)
         self._batches.append(encode_batch([new], leader_epoch=epoch))
 
-    def tell(self, row: dict[str, Any]) -> None:
+    def tell(self, row: dict[str, object]) -> None:
         """Add a row of truth."""
         self._truth.append(row)
 
@@ -145,12 +144,12 @@ class ShareStates:
 
     # --- truth -------------------------------------------------------------------------------------------------------
 
-    def take_truth(self) -> Iterator[dict[str, Any]]:
+    def take_truth(self) -> Iterator[dict[str, object]]:
         """Yield which records were given up so far, each row in one call only."""
         yield from self._truth
         self._truth.clear()
 
-    def last_truth(self) -> Iterator[dict[str, Any]]:
+    def last_truth(self) -> Iterator[dict[str, object]]:
         """Yield the final state of each share partition."""
         for delivery in self._deliveries:
             row = delivery.truth()

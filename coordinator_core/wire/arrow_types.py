@@ -9,7 +9,7 @@ newer or damaged writer left something there.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -58,7 +58,7 @@ def _field_type(field: Field, *, flexible: bool) -> pa.DataType:
     return pa.list_(single) if field.type.startswith("[]") else single
 
 
-def _with_map_items(value: Any) -> Any:
+def _with_map_items(value: object) -> object:
     """The same value with maps as the lists of pairs that Arrow asks for."""
     if isinstance(value, list):
         return [_with_map_items(item) for item in value]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.errors import (
     DecodeError,
@@ -88,7 +88,7 @@ def _sized_reader(node: Sized) -> Read:
     read_length = _length_reader(node)
     encoding = {"string": "utf-8", "utf16_string": "utf-16-be", "bytes": None}[node.kind]
 
-    def read(data: bytes, position: int) -> tuple[Any, int]:
+    def read(data: bytes, position: int) -> tuple[object, int]:
         length, start = read_length(data, position)
         if length < 0:
             _check_null(node, length, position)
@@ -115,7 +115,7 @@ def _check_null(node: Sized | Array, length: int, position: int) -> None:
 def _array_reader(node: Array) -> Read:
     read_length, read_element = _length_reader(node), reader(node.element)
 
-    def read(data: bytes, position: int) -> tuple[list[Any] | None, int]:
+    def read(data: bytes, position: int) -> tuple[list[object] | None, int]:
         count, at = read_length(data, position)
         if count < 0:
             _check_null(node, count, position)
@@ -232,7 +232,7 @@ def _sized_writer(node: Sized) -> Write:
     return write
 
 
-def _encoded(value: Any, encoding: str | None) -> bytes:
+def _encoded(value: object, encoding: str | None) -> bytes:
     if encoding is None:
         if isinstance(value, bytes):
             return value
@@ -248,7 +248,7 @@ def _encoded(value: Any, encoding: str | None) -> bytes:
 def _array_writer(node: Array) -> Write:
     write_length, write_element = _length_writer(node), writer(node.element)
 
-    def write(out: bytearray, values: list[Any] | None) -> None:
+    def write(out: bytearray, values: list[object] | None) -> None:
         if values is None and node.nullable:
             write_length(out, -1)
             return

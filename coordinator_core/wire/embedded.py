@@ -105,7 +105,7 @@ def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | No
 def decode_blob(message: type[FieldsT], data: bytes, protocol: str | None = None) -> Blob[FieldsT]: ...
 @overload
 def decode_blob(message: str, data: bytes, protocol: str | None = None) -> Blob: ...
-def decode_blob(message: type[Any] | str, data: bytes, protocol: str | None = None) -> AnyBlob:
+def decode_blob(message: type[object] | str, data: bytes, protocol: str | None = None) -> AnyBlob:
     """Decode a blob by the name or type of its message; ``protocol`` (an assignor) says what is nested in it.
 
     Raises DecodeError.
@@ -120,7 +120,7 @@ def decode_blob(message: type[Any] | str, data: bytes, protocol: str | None = No
 def encode_blob(message: type[FieldsT], version: int, fields: FieldsT) -> bytes: ...
 @overload
 def encode_blob(message: str, version: int, fields: Fields) -> bytes: ...
-def encode_blob(message: type[Any] | str, version: int, fields: Any) -> bytes:
+def encode_blob(message: type[object] | str, version: int, fields: Any) -> bytes:
     """Return the bytes of a blob; ``nested`` data is encoded where the fields hold it as bytes. Raises EncodeError."""
     name = message if isinstance(message, str) else message.__name__
     schema = _schema(name)

@@ -29,7 +29,7 @@ def fast_reader(node: Struct) -> Read:
     """Return a reader of a struct that is not nullable: the values and errors of ``codec.reader``."""
     read_fast, read_exactly = generated(node), reader(node)
 
-    def read(data: bytes, position: int) -> tuple[Any, int]:
+    def read(data: bytes, position: int) -> tuple[object, int]:
         try:
             return read_fast(data, position)
         except _GIVES_UP:
@@ -73,7 +73,7 @@ class _Source:
     def _emit(self, *lines: str) -> None:
         self._lines += ["    " * self._depth + line for line in lines]
 
-    def _name(self, value: Any = None) -> str:
+    def _name(self, value: object = None) -> str:
         """Return a name that is new in the function; it stands for ``value`` if there is one."""
         name = f"v{len(self._names)}"
         self._names[name] = value

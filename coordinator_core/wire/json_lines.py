@@ -56,7 +56,7 @@ class Place(NamedTuple):
         return {"segment": self.segment} | ({} if self.folder is None else {"folder": self.folder})
 
 
-def line(row: dict[str, Any], place: Place) -> str:
+def line(row: dict[str, object], place: Place) -> str:
     """One row of LOG_COLUMNS as a JSON object, without a line end."""
     return _text(_object(row, place))
 

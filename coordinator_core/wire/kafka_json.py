@@ -103,7 +103,7 @@ def _struct_converter(node: Struct, convert_bytes: Convert) -> Convert:
             if slot.name in fields and not (to_json and _is_tagged_default(slot, fields))
         }
         if UNKNOWN_TAGGED_FIELDS in fields:
-            key: Callable[[Any], Any] = str if to_json else int
+            key: Callable[[Any], object] = str if to_json else int
             unknown = fields[UNKNOWN_TAGGED_FIELDS].items()
             converted[UNKNOWN_TAGGED_FIELDS] = {key(tag): convert_bytes(data) for tag, data in unknown}
         return converted

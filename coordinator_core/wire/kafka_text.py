@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from typing import Any
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import Family, Fields, RecordType
@@ -134,7 +133,7 @@ def _key(decoded: DecodedRecord, family: Family) -> str:
     return _text({"type": str(decoded.type), "data": key_to_json(decoded.type, decoded.key, family)})
 
 
-def _expanded(message: str, data: bytes | None) -> Any:
+def _expanded(message: str, data: bytes | None) -> object:
     """A blob as JSON where Kafka reads it, else its bytes in base64."""
     if not data:
         return None if data is None else ""
@@ -147,7 +146,7 @@ def _expanded(message: str, data: bytes | None) -> Any:
     return {name: _json(value) for name, value in blob.fields.items() if name != TRAILING_BYTES}
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> object:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, dict):

@@ -157,9 +157,9 @@ def _big_endian(octets: Octets, at: Ints, width: int) -> NDArray[np.int32]:
     return value.view(np.int32)
 
 
-def _cells(row: LogRow) -> dict[str, Any]:
+def _cells(row: LogRow) -> dict[str, object]:
     record, batch = (row, row.batch) if isinstance(row, LogRecord) else (None, row)
-    cells: dict[str, Any] = {
+    cells: dict[str, object] = {
         "kind": (Kind.EMPTY if record is None else Kind.CONTROL if batch.is_control else Kind.RECORD).value,
         "timestamp_type": batch.timestamp_type,
         "is_transactional": batch.is_transactional,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.errors import EncodeError
 from coordinator_core.records import Family, Fields, RecordType
@@ -59,6 +59,6 @@ def _with_blobs(member: Fields) -> Fields:
     return {**member, **packed}
 
 
-def _version_of(message: str, fields: Mapping[str, Any]) -> int:
+def _version_of(message: str, fields: Mapping[str, object]) -> int:
     known = embedded_schemas()[message].message
     return max((field.versions.start for field in known.fields if field.name in fields), default=0)

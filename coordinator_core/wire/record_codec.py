@@ -128,7 +128,7 @@ def decode_record(key: bytes | None, value: bytes | None, family: Family = Famil
     return DecodedRecord(number, name, key_fields, version, fields)
 
 
-def encode_key(record_type: int, fields: Mapping[str, Any], family: Family = Family.GROUP) -> bytes:
+def encode_key(record_type: int, fields: Mapping[str, object], family: Family = Family.GROUP) -> bytes:
     """Return the bytes of a key; raises EncodeError, or SchemaError for an unknown type."""
     message = record_schema(record_type, family).key
     if message is None:
@@ -136,7 +136,7 @@ def encode_key(record_type: int, fields: Mapping[str, Any], family: Family = Fam
     return _encode(message, message.versions.start, fields, bytearray(INT16.pack(record_type)))
 
 
-def encode_value(record_type: int, version: int, fields: Mapping[str, Any], family: Family = Family.GROUP) -> bytes:
+def encode_value(record_type: int, version: int, fields: Mapping[str, object], family: Family = Family.GROUP) -> bytes:
     """Return the bytes of a value; raises EncodeError, or SchemaError for an unknown type or version."""
     message = record_schema(record_type, family).value
     out = bytearray()

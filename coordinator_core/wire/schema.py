@@ -232,7 +232,7 @@ def _message(source: dict[str, Any]) -> Message:
     return Message(source["name"], versions, flexible, fields, short, early if early.fields else None)
 
 
-def _fields(sources: list[dict[str, Any]], within: range) -> tuple[Field, ...]:
+def _fields(sources: list[dict[str, object]], within: range) -> tuple[Field, ...]:
     return tuple(_field(source, within) for source in sources)
 
 

@@ -123,7 +123,7 @@ def _newest(table: Table, words: set[str]) -> tuple[str, pa.Schema]:
     return sql, pa.schema([(name, column) for name, (_, column) in chosen.items()])
 
 
-def _references(engine: Engine) -> Iterator[Mapping[str, Any]]:
+def _references(engine: Engine) -> Iterator[Mapping[str, object]]:
     """Yield a row for each row that refers to one that is not there; one that is found where all are."""
     for reference in REFERENCES:
         if not (engine.exists(reference.table) and engine.exists(reference.other)):
@@ -146,7 +146,7 @@ def _references(engine: Engine) -> Iterator[Mapping[str, Any]]:
             yield {"reference": str(reference), "cluster": None, "row": None, "found": True}
 
 
-def _trend(engine: Engine) -> Iterator[Mapping[str, Any]]:
+def _trend(engine: Engine) -> Iterator[Mapping[str, object]]:
     """Yield what the last night of each cluster took in and found, and how often the usual that is."""
     records = "SELECT cluster, run_id AS night, sum(records) AS value FROM $runs WHERE job = 'ingest' AND records > 0 "
     if engine.exists("runs"):
@@ -162,7 +162,7 @@ def _trend(engine: Engine) -> Iterator[Mapping[str, Any]]:
         yield from _compared("rebalances", new)
 
 
-def _compared(what: str, rows: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _compared(what: str, rows: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, object]]:
     by_cluster: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for row in rows:
         if row["value"] is not None:

@@ -76,7 +76,7 @@ def _fails(gate: Gate, row: FindingRow, named: Collection[str], least: Level | N
     return (least is not None or row.kind in named) and gate.counts(row, [*named], least=least)
 
 
-def _rows(tables: TableReader, core_type: Any, table: str, condition: str) -> Iterator[tuple[str, Any]]:
+def _rows(tables: TableReader, core_type: object, table: str, condition: str) -> Iterator[tuple[str, Any]]:
     read = reader(core_type)
     for row in tables.rows(f"SELECT * FROM ${table} WHERE {condition}"):
         yield row["cluster"], read(row)

@@ -146,7 +146,7 @@ def key_of(table: Table) -> list[str]:
     return [name.replace(".", "_") for name in table.key]
 
 
-def _sources_in(file: Traversable) -> dict[str, dict[str, Any]]:
+def _sources_in(file: Traversable) -> dict[str, dict[str, object]]:
     """Return the data sources in a configuration, by name; raise InputError if they are not mappings."""
     sources = read_mapping(file, InputError).get("fluent_datasources") or {}
     if not isinstance(sources, dict) or not all(isinstance(source, dict) for source in sources.values()):
@@ -163,7 +163,7 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[str]:
             yield from _files(entry, f"{name}/")
 
 
-def _of_tables(tables: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _of_tables(tables: Iterable[str]) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the files of each table: an empty suite, its validation definition, and a checkpoint."""
     for table in tables:
         suite, definition = _named("suite", table), _named("definition", table)
@@ -189,12 +189,12 @@ def _id(kind: str, name: str) -> str:
     return str(uuid.uuid5(IDS, f"{kind}/{name}"))
 
 
-def _write_config(folder: Path, shipped: Traversable, tables: Mapping[str, Any]) -> None:
+def _write_config(folder: Path, shipped: Traversable, tables: Mapping[str, object]) -> None:
     """Write the configuration: the one that is there, or the shipped one, with the data sources of this folder."""
     file = folder / CONFIG
     given = file if file.is_file() else shipped / CONFIG
     sources = _sources_in(given) | {MEASURES: _measures_source(folder), TABLES: tables}
-    changed: dict[str, Any] = {"fluent_datasources": sources}
+    changed: dict[str, object] = {"fluent_datasources": sources}
     if "data_context_id" not in read_mapping(given, InputError):
         changed["data_context_id"] = _id("context", str(folder.resolve()))
     # Only this part is written again: the rest has comments, which are lost where YAML is read and written.
@@ -202,12 +202,12 @@ def _write_config(folder: Path, shipped: Traversable, tables: Mapping[str, Any])
     write_whole(file, rest + yaml.safe_dump(changed, sort_keys=False))
 
 
-def _measures_source(folder: Path) -> dict[str, Any]:
+def _measures_source(folder: Path) -> dict[str, object]:
     measures = read_mapping(conf() / FOLDER / CONFIG, InputError)["fluent_datasources"][MEASURES]
     return {**measures, "base_directory": str(folder.resolve() / FOLDERS[MEASURES])}
 
 
-def _files_source(folder: Path, tables: Iterable[str]) -> dict[str, Any]:
+def _files_source(folder: Path, tables: Iterable[str]) -> dict[str, object]:
     """Return the data source of tables that the checks write to the folder."""
     source = {
         "type": PANDAS,
@@ -218,12 +218,12 @@ def _files_source(folder: Path, tables: Iterable[str]) -> dict[str, Any]:
     return source | {"assets": {table: _asset(table, "parquet", by) for table, by in partition.items()}}
 
 
-def _tables_source(location: str, tables: Iterable[str]) -> dict[str, Any]:
+def _tables_source(location: str, tables: Iterable[str]) -> dict[str, object]:
     """Return the data source of the tables for Spark: Delta folders, or data frames that a run is given.
 
     Great Expectations reads folders of this machine by itself. It has no asset for a Delta table of a catalog in Spark.
     """
-    source: dict[str, Any] = {"type": "spark", "id": _id("datasource", TABLES), "persist": False}
+    source: dict[str, object] = {"type": "spark", "id": _id("datasource", TABLES), "persist": False}
     if is_catalog_name(location) or not location.startswith("/"):
         return source | {"assets": {table: _asset(table, "dataframe") for table in tables}}
     source |= {"type": "spark_filesystem", "base_directory": location}
@@ -232,6 +232,6 @@ def _tables_source(location: str, tables: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _asset(table: str, kind: str, partitioner: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _asset(table: str, kind: str, partitioner: Mapping[str, object] | None = None) -> dict[str, object]:
     batches = {ALL: {"id": _id("batch", table), "partitioner": partitioner}}
     return {"type": kind, "id": _id("asset", table), "batch_definitions": batches}

@@ -125,7 +125,7 @@ def load_without_spark() -> None:
         del modules["pyspark"]
 
 
-def _open(folder: Path) -> Any:
+def _open(folder: Path) -> object:
     return load().get_context(mode="file", context_root_dir=str(folder))
 
 
@@ -180,7 +180,7 @@ class _Validations:
             made = gx.ValidationDefinition(name=suite.name, data=batch, suite=suite)
             yield self.context.validation_definitions.add(made)
 
-    def _validated(self, definition: Any, result_format: Any, identity: Any) -> Iterator[Result]:
+    def _validated(self, definition: Any, result_format: Any, identity: object) -> Iterator[Result]:
         if not definition.suite.expectations:
             return
         asset, source, tables = definition.asset.name, definition.data_source, self.checked.tables
@@ -208,7 +208,7 @@ class _Validations:
             else:
                 yield self._of_table(definition, result)
 
-    def _of_measure(self, definition: Any, outcome: Any) -> Iterator[Result]:
+    def _of_measure(self, definition: object, outcome: Any) -> Iterator[Result]:
         """Yield a result for each cluster if the expectation is on the values of one measure; otherwise one."""
         config, measures = outcome.expectation_config, self.checked.measures
         name, unexpected = config.kwargs.get("column"), outcome.result.get("unexpected_index_list")
@@ -230,7 +230,7 @@ class _Validations:
                 definition, config, cluster=str(cluster), observed=observed, passed=passed, happened=said
             )
 
-    def _of_table(self, definition: Any, outcome: Any) -> Result:
+    def _of_table(self, definition: object, outcome: Any) -> Result:
         passed, problem = bool(outcome.success), _problem(outcome.exception_info)
         observed = outcome.result.get("observed_value", outcome.result.get("unexpected_count"))
         is_number = isinstance(observed, int | float) and not isinstance(observed, bool)
@@ -310,7 +310,7 @@ class _Validations:
         )
 
 
-def _identifier(definition: Any, outcome: Any, identity: Any) -> Any:
+def _identifier(definition: Any, outcome: Any, identity: object) -> Any:
     from great_expectations.data_context.types.resource_identifiers import (
         ExpectationSuiteIdentifier,
         ValidationResultIdentifier,
@@ -332,7 +332,7 @@ def _failing(result: Mapping[str, Any]) -> str | None:
     return f"{len(rows)} of {result['element_count']} rows: {first}{more}"
 
 
-def _problem(info: Mapping[str, Any] | None) -> str | None:
+def _problem(info: Mapping[str, object] | None) -> str | None:
     """Return why an expectation could not be computed; Great Expectations gives one cause, or one for each metric."""
     info = info or {}
     causes = [info] if "raised_exception" in info else [part for part in info.values() if isinstance(part, dict)]
@@ -346,7 +346,7 @@ def _why(error: Exception) -> str:
     return " ".join(str(error).split()) if missing is None else f"the environment variable {missing} is not set"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a whole number without decimals, and a condition as it is written.
 
     Great Expectations turns all bounds into floating-point numbers, and conditions into parts.
@@ -356,5 +356,5 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _text(notes: Any) -> str:
+def _text(notes: object) -> str:
     return " ".join(notes) if isinstance(notes, list) else str(notes or "")

@@ -240,11 +240,11 @@ def _is_of_spark(error: Exception) -> bool:
 class CommandTable(TyperGroup):
     """Lists the commands without importing them, and turns expected errors into one line and exit code 1 or 2."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         """Return the names in the order of the table."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
         """Return a placeholder that has only the help of the command."""
         entry = COMMANDS.get(cmd_name)
         return None if entry is None else TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
@@ -257,7 +257,7 @@ class CommandTable(TyperGroup):
         name, placeholder, rest = super().resolve_command(ctx, args)
         return name, placeholder and load(str(name)), rest
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         """Run the command; print an expected error as one line on standard error."""
         try:
             return super().invoke(ctx)

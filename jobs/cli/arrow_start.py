@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 class _WithoutPandas:
     """An import finder that does not find pandas, and leaves every other module to the finders after it."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Raise ModuleNotFoundError for pandas."""
         if name == "pandas":
             raise ModuleNotFoundError("No module named 'pandas'", name=name)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -115,7 +115,7 @@ def compare_command(
                 print(f"  {line}")
 
 
-def _cases(file: Path, profile_name: str, jdk: int, client: str | None) -> Iterator[tuple[dict[str, Any], Profile]]:
+def _cases(file: Path, profile_name: str, jdk: int, client: str | None) -> Iterator[tuple[dict[str, object], Profile]]:
     behaviour = profile(profile_name, jdk)
     chosen = {} if client is None else {"client": client}
     return ((case | chosen, behaviour) for case in read_lines(file))

@@ -50,12 +50,12 @@ class Console:
         console: Console = root.obj
         return console
 
-    def note(self, message: str, **facts: Any) -> None:
+    def note(self, message: str, **facts: object) -> None:
         """Print information, unless ``--quiet`` is set; ``facts`` say the same for programs."""
         if not self.quiet:
             self._say("note", message, facts)
 
-    def warn(self, message: str, **facts: Any) -> None:
+    def warn(self, message: str, **facts: object) -> None:
         """Print a warning, also with ``--quiet``."""
         self._say("warning", message, facts)
 
@@ -85,7 +85,7 @@ class Console:
             yield lambda done: bar.advance(task, done)
 
     @contextmanager
-    def step(self, activity: str, **progress: Any) -> Iterator[None]:
+    def step(self, activity: str, **progress: object) -> Iterator[None]:
         """Show an activity while it lasts: on a terminal what runs, otherwise a line; nothing with ``--quiet``.
 
         ``progress``, each where it is known: ``step`` (name), ``number`` of ``steps``, ``records`` that the night has
@@ -132,7 +132,7 @@ class Console:
     def _is_for_machines(self) -> bool:
         return self.json or self.log_format is LogFormat.JSON
 
-    def _say(self, level: str, message: str, facts: dict[str, Any]) -> None:
+    def _say(self, level: str, message: str, facts: dict[str, object]) -> None:
         message = redacted(message)
         facts = {name: redacted(value) if isinstance(value, str) else value for name, value in facts.items()}
         if self.log_format is LogFormat.JSON:
@@ -145,7 +145,7 @@ class Console:
         print(line, file=sys.stderr, flush=True)
 
 
-def _set(name: str) -> Any:
+def _set(name: str) -> object:
     def callback(context: typer.Context, value: bool) -> bool:
         console = Console.of(context)
         setattr(console, name, value or getattr(console, name))

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, StrEnum
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, BinaryIO, TypeVar
 
 import pyarrow as pa
 import typer
@@ -292,7 +292,7 @@ class Printer:
     def damaged(self, log: LogFile, damage: Damage) -> None:
         """Warn about bytes that could not be read. A truncated end of the file does not count as a failure."""
         self.lost += damage.kind is not DamageKind.TRUNCATED
-        facts: dict[str, Any] = {"file": log.name, "position": damage.position, "cause": damage.cause}
+        facts: dict[str, object] = {"file": log.name, "position": damage.position, "cause": damage.cause}
         facts |= {"size": damage.size, "bytes": b64encode(damage.data).decode()} if self.console.json else {}
         self.console.warn(
             f"{log.name} at byte {damage.position}: {damage.cause} ({damage.size} bytes skipped)", **facts

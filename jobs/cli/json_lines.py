@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
@@ -15,7 +14,7 @@ from jobs.sources.bounded_text import MOST_LINE_BYTES, json_value, lines_of
 STANDARD_INPUT = Path("-")
 
 
-def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+def read_lines(file: Path) -> Iterator[dict[str, object]]:
     """Yield the JSON objects of a file (``-``: standard input), one from each line.
 
     Raises:
@@ -28,7 +27,7 @@ def read_lines(file: Path) -> Iterator[dict[str, Any]]:
         yield from _objects(str(file), lines_of(file))
 
 
-def _objects(name: str, lines: Iterable[bytes | str]) -> Iterator[dict[str, Any]]:
+def _objects(name: str, lines: Iterable[bytes | str]) -> Iterator[dict[str, object]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -42,7 +41,7 @@ def _objects(name: str, lines: Iterable[bytes | str]) -> Iterator[dict[str, Any]
         yield value
 
 
-def _check_counts(value: Any) -> None:
+def _check_counts(value: object) -> None:
     """Raise InputError for a number of partitions that no topic has: they would be listed one by one."""
     if isinstance(value, list):
         for entry in value:

@@ -25,7 +25,7 @@ Schema = dict[str, Any]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-_PLAIN: Final[Mapping[Any, Schema]] = {
+_PLAIN: Final[Mapping[object, Schema]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
     int: {"type": "integer"},
@@ -75,7 +75,7 @@ class SchemaMaker:
             return {"$ref": f"#/$defs/{name}"}
         raise TypeError(f"JSON has no {kind!r}")
 
-    def object(self, parts: Sequence[Any], constants: Mapping[str, str] | None = None) -> Schema:
+    def object(self, parts: Sequence[object], constants: Mapping[str, str] | None = None) -> Schema:
         """Return the schema of an object with the fields of all these types, and with constant fields before them."""
         properties: dict[str, Schema] = {name: {"const": value} for name, value in (constants or {}).items()}
         optional: set[str] = set()
@@ -99,10 +99,10 @@ class SchemaMaker:
         return {"anyOf": parts}
 
 
-def _is_object(kind: Any) -> bool:
+def _is_object(kind: object) -> bool:
     return is_typeddict(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
 
 
-def _about(kind: Any) -> str:
+def _about(kind: object) -> str:
     """Return the description of a type on one line, in plain text."""
     return " ".join((getdoc(kind) or "").replace("``", "").split())

@@ -11,7 +11,7 @@ import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator_core.errors import UsageError
 from jobs.sources.left_beside import FOLDER
@@ -68,7 +68,7 @@ def layers_beside(files: Iterable[Path]) -> Iterator[Layer]:
     """
     from jobs.settings import Layer, nest, read_layer
 
-    said: dict[str, tuple[Any, Path]] = {}
+    said: dict[str, tuple[object, Path]] = {}
     for file in files:
         if (size := file.stat().st_size) > MOST_BYTES:
             raise UsageError(f"{file}: has {size} bytes, but settings of a log have at most {MOST_BYTES}")
@@ -87,7 +87,7 @@ def layers_beside(files: Iterable[Path]) -> Iterator[Layer]:
             yield Layer(str(file), nest(path, own), file)
 
 
-def _settings_in(values: Mapping[str, Any]) -> Iterator[tuple[list[str], Any]]:
+def _settings_in(values: Mapping[str, object]) -> Iterator[tuple[list[str], object]]:
     for section, value in values.items():
         if isinstance(value, Mapping):
             yield from (([str(section), str(key)], below) for key, below in value.items())
@@ -103,7 +103,7 @@ def _refused(name: str) -> str:
     return f"{shown_name(name)} is not a setting of a log: {hint}"
 
 
-def _within(value: Any, folder: Path, place: str) -> Any:
+def _within(value: object, folder: Path, place: str) -> object:
     """Return the paths of a setting as seen from here; other types are left to the model, which refuses them.
 
     Raises:

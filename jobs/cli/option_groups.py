@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 
-def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(shared: type[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for commands whose first parameter is a ``shared``: its fields become options of the command.
 
     They come after the command's own options. ``shared`` is a dataclass whose fields are annotated as Typer parameters.
@@ -24,7 +24,7 @@ def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[
         parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *shared_parameters]
 
         @functools.wraps(command)
-        def run(**values: Any) -> None:
+        def run(**values: object) -> None:
             command(shared(**{parameter.name: values.pop(parameter.name) for parameter in shared_parameters}), **values)
 
         vars(run)["__signature__"] = inspect.Signature(parameters)

@@ -79,7 +79,7 @@ def _is_bounded() -> bool:
     return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Return a value as text, ``-`` for an empty one. Control characters in ids are escaped."""
     if value is None or value == "":
         return EMPTY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -77,7 +77,7 @@ def ingest_command(
     """
     console = options.console
     ranges = dict(_offset_range(text) for text in offsets or [])
-    flags: dict[str, Any] = {
+    flags: dict[str, object] = {
         "cluster": cluster,
         "input.paths": paths,
         "input.copied_topic": copied_topic,
@@ -134,7 +134,7 @@ def ingest_command(
         console.warn(f"put into quarantine: {damage}")
 
 
-def _damaged(tables: Tables, rows: list[RunRow]) -> Mapping[str, Any] | None:
+def _damaged(tables: Tables, rows: list[RunRow]) -> Mapping[str, object] | None:
     """Return ``source`` and ``error`` of the first damaged row that these runs ingested, and their ``number``."""
     damaged = tables.engine().rows(
         "SELECT source, error, count(*) OVER () AS number FROM $log_records "

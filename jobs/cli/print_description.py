@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from coordinator_core.clients.known_clients import ClientCertainty, count_text
 from coordinator_core.groups.describe import CERTAIN_GROUP
@@ -69,8 +68,8 @@ def _own(described: Description) -> Line:
     return next((parts[part] for part in _DESCRIBES if "groupId" in parts.get(part, ())), {})
 
 
-def _fields(described: Description) -> dict[str, Any]:
-    fields: dict[str, Any] = {**_own(described), **described["listing"]}
+def _fields(described: Description) -> dict[str, object]:
+    fields: dict[str, object] = {**_own(described), **described["listing"]}
     fields |= {name: UNKNOWN for name in described["unknownFields"] if "." not in name}
     return {
         "group": fields["groupId"],

@@ -110,7 +110,7 @@ def _log_place(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedL
 
 
 class _Mute(Console):
-    def warn(self, message: str, **facts: Any) -> None:
+    def warn(self, message: str, **facts: object) -> None:
         """Say nothing."""
 
 

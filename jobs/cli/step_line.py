@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console as Terminal
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
@@ -34,7 +33,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def description(activity: str, known: Mapping[str, Any]) -> str:
+def description(activity: str, known: Mapping[str, object]) -> str:
     """Return what runs: its place among the steps, what it does, and the records of the night."""
     place = f"step {known['number']} of {known['steps']}: " if {"number", "steps"} <= set(known) else ""
     records = f", {known['records']:,} records" if "records" in known else ""
@@ -42,7 +41,7 @@ def description(activity: str, known: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def step_line(activity: str, known: Mapping[str, Any]) -> Iterator[None]:
+def step_line(activity: str, known: Mapping[str, object]) -> Iterator[None]:
     """Show a step on standard error while it runs; the line is gone afterwards."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), Times())
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as shown:

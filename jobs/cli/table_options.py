@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
+def open_tables(console: Console, config: Path | None, flags: dict[str, object]) -> tuple[Tables, settings.Settings]:
     """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
     return open_chosen(console, chosen), chosen
@@ -95,23 +95,23 @@ class TableOptions:
         """The console of this run."""
         return Console.of(self.context)
 
-    def chosen(self, beside: Iterable[settings.Layer] = (), **flags: Any) -> settings.Settings:
+    def chosen(self, beside: Iterable[settings.Layer] = (), **flags: object) -> settings.Settings:
         """Return the settings; ``flags`` (by dotted name) override the file, which overrides those ``beside`` logs."""
         return settings.load(self.config, flags=self.flags | flags, beside=beside)
 
-    def open(self, beside: Iterable[settings.Layer] = (), **flags: Any) -> tuple[Tables, settings.Settings]:
+    def open(self, beside: Iterable[settings.Layer] = (), **flags: object) -> tuple[Tables, settings.Settings]:
         """Open the tables. Return them and the settings, which are those of ``chosen``."""
         chosen = self.chosen(beside, **flags)
         return open_chosen(self.console, chosen), chosen
 
     @property
-    def flags(self) -> dict[str, Any]:
+    def flags(self) -> dict[str, object]:
         """The settings that these options give, by dotted name."""
         return {"tables": self.tables, "spark.remote": self.remote}
 
     @contextmanager
     def writing(
-        self, *, begin: bool = False, beside: Iterable[settings.Layer] = (), **flags: Any
+        self, *, begin: bool = False, beside: Iterable[settings.Layer] = (), **flags: object
     ) -> Iterator[tuple[Tables, settings.Settings]]:
         """Open the tables for a command that writes them. Unless ``begin`` is set, they must exist.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -60,7 +60,7 @@ def trace_command(
         raise typer.Exit(FAILED_GATE)
 
 
-def _as_object(result: StepResult) -> dict[str, Any]:
+def _as_object(result: StepResult) -> dict[str, object]:
     return {
         "seed": result.seed,
         "step": result.number,

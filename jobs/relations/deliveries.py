@@ -5,7 +5,7 @@ of one group's rows in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.audit.folds.share_deliveries import BEGINNINGS, MOST_GIVEN_UP, ShareDelivery
 from coordinator_core.history.share_rows import SharePartitionRow
@@ -83,7 +83,7 @@ LEFT JOIN latest AS l ON {SAME("l")} LEFT JOIN counted AS c ON {SAME("c")}
 """The columns of ``ShareDelivery``; ``given_up`` is in no order."""
 
 
-def read_delivery(values: Sequence[Any]) -> ShareDelivery:
+def read_delivery(values: Sequence[object]) -> ShareDelivery:
     """Return a row of ``DELIVERIES``, from its values in the order of ``ShareDelivery``."""
     row: ShareDelivery = DELIVERY(values)
     return row._replace(given_up=tuple(sorted(row.given_up or ())))

@@ -183,12 +183,12 @@ def merged(
     return merge(*map(_by_group, rows), key=GROUP)
 
 
-def _by_group(rows: Iterable[tuple[str, Any]]) -> Iterator[OfGroup]:
+def _by_group(rows: Iterable[tuple[str, object]]) -> Iterator[OfGroup]:
     for group_id, of_group in groupby(rows, GROUP):
         yield group_id, [row for _, row in of_group]
 
 
-def rows_of(tables: TableReader, kind: RowKind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, Any]]:
+def rows_of(tables: TableReader, kind: RowKind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, object]]:
     """Yield what a kind makes of its rows, by group id; ``among``: an SQL condition on ``group_id``."""
     columns = ", ".join(f"f.{name}" for name in kind.columns)
     text = f"SELECT f.group_id AS of_group, {columns} FROM ({kind.text.format(among=among)}) AS f ORDER BY of_group"

@@ -232,7 +232,7 @@ def _fold(
     return fold
 
 
-def _plain(point: LagPoint | ActivityPoint) -> dict[str, Any]:
+def _plain(point: LagPoint | ActivityPoint) -> dict[str, object]:
     return {**point._asdict(), "committed": None if point.committed is None else point.committed._asdict()}
 
 

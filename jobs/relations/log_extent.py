@@ -143,7 +143,7 @@ def _has_transactions(tables: TableReader, cluster: str, place: Place) -> bool:
 def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extents, set[Place]]:
     """Return the partitions of these logs of which no offset is missing, at their end; and the others."""
     given: dict[str, Any] = {"cluster": cluster, "topics": topics}
-    ranges: dict[Place, list[Mapping[str, Any]]] = {}
+    ranges: dict[Place, list[Mapping[str, object]]] = {}
     for row in tables.rows(
         "SELECT log_topic, log_partition, leader_epoch, min(first_offset) AS first, max(last_offset) AS last, "
         "sum(records) AS records, coalesce(bool_or(has_start), FALSE) AS has_start FROM $log_ranges "

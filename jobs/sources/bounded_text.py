@@ -114,7 +114,7 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _has_surrogate(value: Any) -> bool:
+def _has_surrogate(value: object) -> bool:
     if isinstance(value, str):
         return LONE_SURROGATE.search(value) is not None
     if isinstance(value, dict):

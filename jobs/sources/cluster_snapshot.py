@@ -130,7 +130,7 @@ def _configs(future: Any) -> dict[str, str]:
     return {name: entry.value for name, entry in sorted(future.result().items()) if entry.value is not None}
 
 
-def _settings_row(kind: str, resource: str, settings: Mapping[str, Any], missing: str | None) -> SnapshotRow:
+def _settings_row(kind: str, resource: str, settings: Mapping[str, object], missing: str | None) -> SnapshotRow:
     texts = {name: str(value) for name, value in settings.items()}
     return {"resource_type": kind, "resource": resource, "configs": texts or None, "missing": missing}
 
@@ -162,7 +162,7 @@ def rows(admin: Any, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
                 yield dict(zip(ROW, (*identified, ends.get((name, partition.id)), cluster_id), strict=True))
 
 
-def _kafka_text(topic_id: Any) -> str:
+def _kafka_text(topic_id: object) -> str:
     """Return an id as Kafka writes it: librdkafka uses the other alphabet of base 64."""
     return str(topic_id).translate(str.maketrans("+/", "-_"))
 

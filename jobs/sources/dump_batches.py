@@ -20,7 +20,7 @@ ROWS_A_BATCH: Final = 10_000
 class LogSource(Protocol):
     """A dump that is read in tasks, by whatever process: this one, others of this machine, or Spark's workers."""
 
-    def partitions(self) -> Sequence[Any]:
+    def partitions(self) -> Sequence[object]:
         """Return the tasks."""
 
     def size(self, partition: Any) -> int:
@@ -30,7 +30,7 @@ class LogSource(Protocol):
         """Yield the rows of one task, with the columns ``SCHEMA``."""
 
 
-def dumped_batch(count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
+def dumped_batch(count: int, columns: Mapping[str, object]) -> pa.RecordBatch:
     """Return a batch of ``count`` rows. ``columns`` are arrays, or one value for all rows; missing columns are null."""
     arrays = []
     for field in SCHEMA:

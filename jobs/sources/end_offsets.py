@@ -98,14 +98,14 @@ def _placed(path: Path, rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path) -> object:
     from pyarrow import json
 
     check_unpacked(path, MOST_BYTES)
     return json.read_json(path)
 
 
-def _read_parquet(path: Path) -> Any:
+def _read_parquet(path: Path) -> object:
     """Return the rows of Parquet files. Arrow's datasets import pandas if it is there, which takes most of a second."""
     import pyarrow.dataset as ds
 

@@ -140,7 +140,7 @@ def plan(
     return planned
 
 
-def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, Any]]:
+def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, object]]:
     """Yield the records of a range as rows with the columns of a dump.
 
     The range ends at the first record at or after its end, or at the end of the log: its last offsets may be control
@@ -169,7 +169,7 @@ def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, Any]]:
             yield _row(message)
 
 
-def _row(message: Any) -> dict[str, Any]:
+def _row(message: Any) -> dict[str, object]:
     timestamp_type, timestamp = message.timestamp()
     headers = message.headers()
     return {

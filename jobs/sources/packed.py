@@ -28,7 +28,7 @@ def _by_arrow(codec: str) -> Callable[[IO[bytes]], IO[bytes]]:
     return lambda raw: io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec))
 
 
-CODECS: Final[dict[bytes, Callable[[IO[bytes]], Any]]] = {
+CODECS: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,

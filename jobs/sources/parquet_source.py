@@ -10,7 +10,7 @@ import os
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,10 +67,10 @@ class ParquetReader(NamedTuple):
             if str(given[name].type) not in ("binary", "large_binary", "binary_view"):
                 raise InputError(f"{file}: column '{name}' must be binary, not {given[name].type}")
         named = place_of(file)
-        topic: Any = named.topic or self.topic
+        topic: object = named.topic or self.topic
         if "topic" in given:
             topic = pc.fill_null(given["topic"].cast(pa.string()), self.topic)
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "kind": "record",
             "key": given["key"],
             "value": given["value"],
@@ -133,7 +133,7 @@ def _extra(given: Mapping[str, pa.Array]) -> pa.Array | None:
     return pa.array(texts, SCHEMA.field("extra").type)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):

@@ -47,7 +47,7 @@ def is_snapshot(path: str) -> bool:
     return isinstance(row, dict) and "timestamp_ms" in row and ("end_offset" in row or "resource_type" in row)
 
 
-def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def append(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     """Add rows to a file of JSON lines; the file is created if it is not there."""
     with path.open("a", encoding="utf-8") as file:
         for row in rows:
@@ -60,7 +60,7 @@ def read_topics(path: Path) -> TopicHistory:
     Raises:
         InputError: the file cannot be read, or a line of it is not a row of a snapshot.
     """
-    settings: list[Mapping[str, Any]] = []
+    settings: list[Mapping[str, object]] = []
     history = topics_of(_partitions(path, settings))
     if not history.gaps and not settings:
         raise InputError(f"{path}: contains no snapshot")
@@ -68,18 +68,18 @@ def read_topics(path: Path) -> TopicHistory:
     return history
 
 
-def read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def read_rows(path: Path) -> Iterator[Mapping[str, object]]:
     """Yield the rows of a file of snapshots: partitions with their end offsets, and settings.
 
     Raises:
         InputError: the file cannot be read, or a line of it is not a row of a snapshot.
     """
-    settings: list[Mapping[str, Any]] = []
+    settings: list[Mapping[str, object]] = []
     yield from _partitions(path, settings)
     yield from settings
 
 
-def _partitions(path: Path, settings: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _partitions(path: Path, settings: list[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
     """Yield the rows of partitions, and add those of settings to a list."""
     for number, line in enumerate(lines_of(path, MOST_BYTES), 1):
         try:
@@ -95,7 +95,7 @@ def _partitions(path: Path, settings: list[Mapping[str, Any]]) -> Iterator[Mappi
         yield partition
 
 
-def _checked_partition(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _checked_partition(row: Mapping[str, object]) -> Mapping[str, object]:
     """Return a row of a partition. Raise InputError for a field that is missing or of another type."""
     racks = row.get("replica_racks")
     if racks is not None and not (isinstance(racks, list) and all(isinstance(rack, str | None) for rack in racks)):
@@ -110,7 +110,7 @@ def _checked_partition(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**place, "topic_id": topic_id, "replica_racks": racks, "end_offset": end_offset, "cluster_id": cluster_id}
 
 
-def _checked_settings(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _checked_settings(row: Mapping[str, object]) -> Mapping[str, object]:
     """Return a row of settings. Raise InputError for a field that is missing or of another type."""
     configs = row.get("configs") or {}
     if not isinstance(configs, dict):
@@ -120,14 +120,14 @@ def _checked_settings(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**named, "timestamp_ms": _number(row, "timestamp_ms"), "configs": configs, MISSING: missing}
 
 
-def _number(row: Mapping[str, Any], name: str) -> int:
+def _number(row: Mapping[str, object], name: str) -> int:
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
         raise InputError(f"{name} is not a whole number of 64 bits")
     return value
 
 
-def _text(row: Mapping[str, Any], name: str) -> str:
+def _text(row: Mapping[str, object], name: str) -> str:
     value = row.get(name)
     if not isinstance(value, str):
         raise InputError(f"{name} is not a text")
@@ -148,7 +148,7 @@ def topics_of(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
     return fold_snapshots(map(_listed, listed.values()))
 
 
-def _listed(topic: Mapping[str, Any]) -> dict[str, Any]:
+def _listed(topic: Mapping[str, Any]) -> dict[str, object]:
     """Return a topic with its partitions counted; a topic of which a partition is missing has unknown racks."""
     racks: dict[int, tuple[str | None, ...]] = topic["racks"]
     count = max(racks) + 1
@@ -157,7 +157,7 @@ def _listed(topic: Mapping[str, Any]) -> dict[str, Any]:
     return {**topic, "partitions": count, "racks": known if has_racks else []}
 
 
-def settings_of(rows: Iterable[Mapping[str, Any]]) -> SnapshotSettings:
+def settings_of(rows: Iterable[Mapping[str, object]]) -> SnapshotSettings:
     """Return what rows of settings (``cluster_snapshot.SETTINGS_ROW``) show, at their times."""
     ordered = sorted(single_settings(rows))
     of_time = groupby(ordered, key=itemgetter(0))

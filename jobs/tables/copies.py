@@ -57,9 +57,9 @@ class TableCopies:
         self._home = TemporaryDirectory(prefix="coordinator-audit-")
         self._most = most_bytes
         self._places: dict[str, Path | None] = {}
-        self._commits: dict[str, dict[str, Any]] = {}
+        self._commits: dict[str, dict[str, object]] = {}
         self._sizes: dict[str, int] = {}
-        self._states: dict[str, tuple[Any, ...]] = {}
+        self._states: dict[str, tuple[object, ...]] = {}
         self._made = 0
 
     def place(self, name: str) -> Path:
@@ -104,7 +104,7 @@ class TableCopies:
                 if state is None or state != self._states.get(name):
                     self.forget(name)
 
-    def newest_commit(self, name: str) -> dict[str, Any]:
+    def newest_commit(self, name: str) -> dict[str, object]:
         """Return the newest commit of a table, as Delta's history has it; it is asked for once until ``forget``."""
         if name not in self._commits:
             self._commits[name] = newest_commit(self._spark, self.location, name)
@@ -134,7 +134,7 @@ class TableCopies:
             self._sizes[name] = int(details["sizeInBytes"])
         return self._sizes[name]
 
-    def _state(self, name: str) -> tuple[Any, ...] | None:
+    def _state(self, name: str) -> tuple[object, ...] | None:
         """Return what a table has another of after each commit; None: it is not there any more."""
         try:
             return _state(self._details(name))
@@ -146,11 +146,11 @@ class TableCopies:
         return row.asDict()
 
 
-def _state(details: dict[str, Any]) -> tuple[Any, ...]:
+def _state(details: dict[str, object]) -> tuple[object, ...]:
     return tuple(details[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
 
 
-def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, Any]:
+def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, object]:
     """Return the newest commit of a table, as Delta's history has it."""
     (row,) = spark.sql(f"DESCRIBE HISTORY {sql_name(location, name)} LIMIT 1").collect()
     return row.asDict()

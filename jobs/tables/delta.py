@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property, wraps
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -254,7 +254,7 @@ class Tables:
             self._copies = None
             copies.close()
 
-    def newest_commit(self, table: Table) -> dict[str, Any]:
+    def newest_commit(self, table: Table) -> dict[str, object]:
         """Return the newest commit of a table, as Spark says it."""
         from jobs.tables.copies import newest_commit  # not at the top: Python workers have no use for it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -55,12 +55,12 @@ class FolderReader:
             return False
         return True
 
-    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, object]]:
         """Yield the rows of a query; see ``TableReader``."""
         for batch in self.batches(sql, **values):
             yield from batch.to_pylist()
 
-    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[object, ...]]:
         """Yield the rows of a query as tuples; see ``TableReader``."""
         for batch in self.batches(sql, **values):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind
 from jobs.formatting import milliseconds
@@ -60,7 +60,7 @@ def stored_nights(tables: TableReader, cluster: str) -> list[NightRow]:
 
     A night from before the table ``nights`` existed has no counts: they are None.
     """
-    counted: list[Mapping[str, Any]] = []
+    counted: list[Mapping[str, object]] = []
     first = None
     if tables.exists("nights"):
         counted += tables.rows("SELECT * FROM $nights WHERE cluster = :cluster", cluster=cluster)

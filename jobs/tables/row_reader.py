@@ -12,7 +12,7 @@ SCALARS: Final = (str, bool, int, float)
 """Types whose values the tables keep as they are."""
 
 
-def reader(core_type: Any) -> Callable[[Any], Any]:
+def reader(core_type: object) -> Callable[[Any], Any]:
     """Return a function that converts a value of Arrow or Spark into a value of the core type.
 
     Its input has structs as dicts and arrays as lists. A field that is missing in a dict becomes None.
@@ -33,12 +33,12 @@ def reader(core_type: Any) -> Callable[[Any], Any]:
     return lambda value: value if value is None else core(*(read(value.get(name)) for name, read in fields))
 
 
-def tuple_reader(core_type: Any) -> Callable[[Sequence[Any]], Any]:
+def tuple_reader(core_type: Any) -> Callable[[Sequence[object]], Any]:
     """Return a function that converts the values of all fields of a core type, in their order, into one of it."""
     readers = [reader(hint) for hint in typing.get_type_hints(core_type, include_extras=True).values()]
     count, changed = len(readers), [(place, read) for place, read in enumerate(readers) if read is not _as_it_is]
 
-    def read_row(values: Sequence[Any]) -> Any:
+    def read_row(values: Sequence[object]) -> object:
         row = [*values]
         if len(row) != count:
             raise ValueError(f"{len(row)} values for the {count} fields of {core_type.__name__}")
@@ -49,11 +49,11 @@ def tuple_reader(core_type: Any) -> Callable[[Sequence[Any]], Any]:
     return read_row
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> object:
     return value
 
 
-def bare(hint: Any) -> Any:
+def bare(hint: object) -> Any:
     """Return the type without its comment and without None."""
     if typing.get_origin(hint) is Annotated:
         return bare(typing.get_args(hint)[0])
@@ -63,7 +63,7 @@ def bare(hint: Any) -> Any:
     return hint
 
 
-def element(hint: Any) -> Any:
+def element(hint: object) -> object:
     """Return the element type of a tuple of any length; None for other types."""
     core = bare(hint)
     return typing.get_args(core)[0] if typing.get_origin(core) is tuple else None

@@ -13,7 +13,7 @@ from jobs.tables.row_reader import bare, element
 SCALARS: Final[dict[type, pa.DataType]] = {str: STRING, bool: BOOLEAN, int: LONG, float: DOUBLE}
 
 
-def arrow_type(core_type: Any) -> pa.DataType:
+def arrow_type(core_type: object) -> pa.DataType:
     """Return the Arrow type for a type of the core: structs for named tuples and dataclasses, lists for tuples."""
     core, part = bare(core_type), element(core_type)
     if part is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from deltalake import Schema
@@ -86,7 +86,7 @@ class SparkReader:
         self._spark = spark
         self._given = given or {}
         self._known: set[str] = set()
-        self._kept: dict[str, list[Mapping[str, Any]]] = {}
+        self._kept: dict[str, list[Mapping[str, object]]] = {}
         self.location = location
 
     def exists(self, table: str) -> bool:
@@ -97,18 +97,18 @@ class SparkReader:
             return False
         return True
 
-    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, object]]:
         """Yield the rows of a query; see ``TableReader``."""
         text = self._text(sql, values)
         if text in self._kept:
             return iter(self._kept[text])
         rows = (row.asDict(recursive=True) for row in self._frame(text).toLocalIterator())
-        first: list[Mapping[str, Any]] = [*islice(rows, KEPT_ROWS + 1)]
+        first: list[Mapping[str, object]] = [*islice(rows, KEPT_ROWS + 1)]
         if len(first) <= KEPT_ROWS and len(self._kept) < KEPT_ANSWERS:
             self._kept[text] = first
         return chain(first, rows)
 
-    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[object, ...]]:
         """Yield the rows of a query as tuples; see ``TableReader``."""
         return (tuple(row.values()) for row in self.rows(sql, **values))
 

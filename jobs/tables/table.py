@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -31,6 +30,6 @@ class Table:
         object.__setattr__(self, "schema", plain(self.columns))
 
 
-def few(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+def few(table: Table, rows: Iterable[Mapping[str, object]]) -> pa.Table:
     """Return rows that are in this process. Structs are all mappings, or all tuples; maps are lists of pairs."""
     return pa.Table.from_pylist([dict(row) for row in rows], schema=table.schema)

@@ -27,7 +27,7 @@ def note_of(tables: Tables, table: Table) -> str | None:
     return None if note is None else str(note)
 
 
-def made_from(tables: Tables, inputs: Sequence[Table], **settings: Any) -> str:
+def made_from(tables: Tables, inputs: Sequence[Table], **settings: object) -> str:
     """Return a note that says what a table was made from: the versions of other tables, and settings."""
     return json.dumps({"tables": versions(tables, inputs), **settings}, sort_keys=True, default=str)
 

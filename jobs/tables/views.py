@@ -83,14 +83,14 @@ def _time(milliseconds: str, dialect: ViewDialect) -> str:
     return f"CASE WHEN {milliseconds} >= 0 THEN {dialect.time.format(milliseconds)} END"
 
 
-def folder_views(location: str) -> dict[str, tuple[Any, Columns]]:
+def folder_views(location: str) -> dict[str, tuple[object, Columns]]:
     """Return the tables in a folder or an object store as delta-rs opens them, by name, with their columns."""
     from deltalake import DeltaTable
     from deltalake.schema import StructType
 
     if not can_open(location) or "://" in location or not Path(location).is_dir():
         raise ValueError(f"{location!r} is not a folder of this machine: open each table with deltalake.DeltaTable")
-    opened: dict[str, tuple[Any, Columns]] = {}
+    opened: dict[str, tuple[object, Columns]] = {}
     for place in sorted(Path(location).iterdir()):
         if (place / "_delta_log").is_dir():
             table = DeltaTable(str(place))
@@ -139,7 +139,7 @@ def delta_rs_views(builder: QueryBuilder, location: str) -> list[str]:
     return _each(location, make)
 
 
-def _each(location: str, make: Callable[[str, Any, Columns], None]) -> list[str]:
+def _each(location: str, make: Callable[[str, object, Columns], None]) -> list[str]:
     made = []
     for name, (table, columns) in folder_views(location).items():
         make(name, table, columns)

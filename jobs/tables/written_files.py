@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -102,10 +102,10 @@ class TableFile:
         self._writer.write_table(rows, row_group_size=ROWS_A_GROUP)
 
 
-def _stats(table: Table, file: pq.FileMetaData) -> dict[str, Any]:
+def _stats(table: Table, file: pq.FileMetaData) -> dict[str, object]:
     """Return the statistics of a file by which Delta leaves files out: of texts and numbers in the leading columns."""
-    least: dict[str, Any] = {}
-    most: dict[str, Any] = {}
+    least: dict[str, object] = {}
+    most: dict[str, object] = {}
     nulls: dict[str, int] = {}
     place = {file.schema.column(number).path: number for number in range(file.num_columns)}
     for field in list(table.schema)[:INDEXED_COLUMNS]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -63,5 +62,5 @@ class LiveTopics:
         self.history.snapshots = settings_of(chain.from_iterable(self._settings))
 
 
-def _timeless(rows: Sequence[SnapshotRow]) -> list[dict[str, Any]]:
+def _timeless(rows: Sequence[SnapshotRow]) -> list[dict[str, object]]:
     return [{**row, "timestamp_ms": None} for row in rows]

@@ -411,7 +411,7 @@ def _decoded_rows(text: str) -> list[AuditedRow]:
 
 def _line(event: WatchEvent) -> str:
     """Return what identifies an event: of a finding its kind, its subject and what happened, and then what is kept."""
-    of: list[Any]
+    of: list[object]
     match event:
         case FindingArose() | FindingGrew() | FindingEnded():
             known = ReportedFinding.of(event.row)

@@ -67,7 +67,7 @@ class Webhook:
         """Wait for what is still to be sent."""
         self._sender.shutdown()
 
-    def _send(self, body: Any) -> None:
+    def _send(self, body: object) -> None:
         request = Request(self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
         self._sender.submit(_post, request).add_done_callback(self._note_failure)
 

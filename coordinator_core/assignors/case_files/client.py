@@ -19,7 +19,7 @@ NAMES = tuple(dict.fromkeys(chain(*CLIENTS.values())))
 """The names of the assignors of all clients."""
 
 
-def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
+def runner(name: str) -> Callable[[Mapping[str, object], Profile, Assign], dict[str, object]]:
     """Return the function that runs cases of this assignor. The assignor's memory lives while its member is in
     the group.
     """
@@ -28,7 +28,7 @@ def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str
         client = case.get("client", JAVA)
         broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
         memories: dict[str, Any] = {}
-        results: list[dict[str, Any]] = []
+        results: list[dict[str, object]] = []
         for step in case["steps"]:
             joined = _members(step["members"])
             members = leader_order(joined) if client in JAVA_CLIENTS else joined
@@ -77,6 +77,6 @@ def _image(topics: Iterable[Mapping[str, Any]], broker_racks: Mapping[int, str |
     return TopicImage.of(image, broker_racks)
 
 
-def _runs(work: Sequence[tuple[str, int]]) -> list[list[Any]]:
+def _runs(work: Sequence[tuple[str, int]]) -> list[list[object]]:
     """Partitions as runs of one topic."""
     return [[topic, [number for _, number in run]] for topic, run in groupby(work, key=lambda partition: partition[0])]

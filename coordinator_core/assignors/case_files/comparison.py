@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from coordinator_core.assignors import registry
 from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
@@ -40,7 +39,7 @@ NO_METRICS = AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def compare_case(
-    case: Mapping[str, Any], profile: Profile = DEFAULT, assignors: Sequence[str] | None = None
+    case: Mapping[str, object], profile: Profile = DEFAULT, assignors: Sequence[str] | None = None
 ) -> list[Row]:
     """Run a case with each assignor (None: all of its type of group); return the rows by round, then those of all
     rounds.
@@ -66,7 +65,7 @@ class _Recorder:
         self.name = name
         self.rows: list[Row] = []
 
-    def __call__(self, _: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[Any]:
+    def __call__(self, _: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[object]:
         number = str(len(self.rows) + 1)
         try:
             assignment = registry.assign(self.name, spec, image, profile)
@@ -77,12 +76,12 @@ class _Recorder:
         return assignment
 
 
-def _names(case: Mapping[str, Any], profile: Profile) -> list[str]:
+def _names(case: Mapping[str, object], profile: Profile) -> list[str]:
     """The names under which assignors serve the case's type of group."""
     types: set[AssignedGroupType] = set()
     of_client: dict[str, None] = {}
 
-    def noted(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[Any]:
+    def noted(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[object]:
         types.add(spec.type)
         if isinstance(spec, ClassicGroupSpec):
             of_client.update(dict.fromkeys(CLIENTS.get(spec.client, ())))

@@ -27,7 +27,7 @@ def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, 
     if protocol is None:
         raise InputError(f"no Connect protocol {case['protocol']!r}; there are {', '.join(PROTOCOLS)}")
     memories: dict[str, Any] = {}
-    steps: list[dict[str, Any]] = []
+    steps: list[dict[str, object]] = []
     for step in case["steps"]:
         members = leader_order(_workers(step["members"]))
         leader = step["leader"]

@@ -23,7 +23,7 @@ _KEYS: dict[str, java_hash.KeyType[Any]] = {
 def run(case: Mapping[str, Any], profile: Profile, assign: object = None) -> dict[str, Any]:
     """Replay the operations on the table; return the orders asked for and the hash codes of the first keys."""
     table = _table(case, profile)
-    orders: list[list[Any]] = [list(table)] if case["table"] == "hashset_copy" else []
+    orders: list[list[object]] = [list(table)] if case["table"] == "hashset_copy" else []
     for operation, *argument in case["ops"]:
         key = _key(argument[0]) if argument else None
         if operation == "put":
@@ -49,11 +49,11 @@ def _table(case: Mapping[str, Any], profile: Profile) -> HashMap[Any, bool] | Ti
         return TimelineHashMap(key_type, case.get("capacity", 0))
     if kind == "hashset_copy":
         elements = case["copy_of"]
-        copied: HashMap[Any, bool] = HashMap(key_type, copy_capacity(len(elements), profile.jdk))
+        copied: HashMap[object, bool] = HashMap(key_type, copy_capacity(len(elements), profile.jdk))
         copied.update((_key(element), True) for element in elements)
         return copied
     return HashMap(key_type, case.get("capacity", 16))
 
 
-def _key(written: Any) -> Any:
+def _key(written: object) -> object:
     return tuple(written) if isinstance(written, list) else written

@@ -36,7 +36,7 @@ class StreamsCase:
     """
 
     def __init__(
-        self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, Any], profile: Profile
+        self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, object], profile: Profile
     ) -> None:
         self.view = view
         self.run_assignor = run_assignor
@@ -133,10 +133,10 @@ class StreamsCase:
         }
 
 
-def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
+def runner(name: str) -> Callable[[Mapping[str, object], Profile, Assign], dict[str, object]]:
     """Return the function that runs a case of the streams assignor of that name, and returns its steps."""
 
-    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, object]:
         def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
             return assign(name, spec, TopicImage.of(()), profile)
 

@@ -73,7 +73,7 @@ def _is_of(of_log: Mapping[str, Any], release: Release) -> bool:
     return tuple(of_log["from"]) <= release <= tuple(of_log["to"])
 
 
-def _have_it(of_log: Mapping[str, Any], releases: Iterable[tuple[Release, BrokerEvent]]) -> bool | None:
+def _have_it(of_log: Mapping[str, object], releases: Iterable[tuple[Release, BrokerEvent]]) -> bool | None:
     """Return True where a broker is of a release with the fault; None: none is whose release is known."""
     return True if any(_is_of(of_log, release) for release, _ in releases) else None
 

@@ -33,7 +33,7 @@ class GroupTallies:
     longest_ms: Counts = field(default_factory=dict)
     begun_ms: dict[str, list[int]] = field(default_factory=dict)
 
-    def note(self, row: Any) -> None:
+    def note(self, row: object) -> None:
         """Count a row of the group: a rebalance, a verdict, or a violation. Each row counts once."""
         if isinstance(row, RebalanceRow):
             self._note_rebalance(row, str(row.group_type))
@@ -80,7 +80,7 @@ class GroupTallies:
         """Return how many of them began after a time, at most ``RATE_WINDOW_MS`` before the newest record."""
         return sum(begun_ms > time_ms for begun_ms in self.begun_ms.get(group_type, ()))
 
-    def with_rows(self, rows: Iterable[Any]) -> GroupTallies:
+    def with_rows(self, rows: Iterable[object]) -> GroupTallies:
         """Return the tallies with more rows counted; these stay as they are."""
         tallies = GroupTallies().joined(self)
         for row in rows:

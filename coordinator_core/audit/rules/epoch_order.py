@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
@@ -118,7 +118,7 @@ def _end(judged: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
     facts.end_life(at, gone=judged.group.state is None)
 
 
-def on_target(kind: EpochKind, judged: JudgedGroup, record: MemberTargetRecord, before: Any = None) -> None:
+def on_target(kind: EpochKind, judged: JudgedGroup, record: MemberTargetRecord, before: object = None) -> None:
     """Take in a member's target: the target of the group is complete only with the metadata record that ends it."""
     member_id, at, value = record.key["memberId"], record.at, record.value
     facts, operation = judged.facts, judged.operation

@@ -69,7 +69,7 @@ class JudgedGroup:
             return True
         return facts.knows_member(fact, member_id) if fact in MEMBER_FACTS else facts.knows(fact)
 
-    def departing(self, member_id: str, kind: str, at: LogPosition, member: Any) -> None:
+    def departing(self, member_id: str, kind: str, at: LogPosition, member: object) -> None:
         """Take in one of the three tombstones of a member; ``member`` is None if the group has no such member."""
         departed = self.operation.departed
         known = departed.get(member_id)

@@ -181,7 +181,7 @@ def _change_holdings(judged: JudgedGroup, member_id: str, held: Held, at: LogPos
         judged.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other} (offset {since})")
 
 
-def _revoking_units(judged: JudgedGroup, member_id: str) -> list[Any]:
+def _revoking_units(judged: JudgedGroup, member_id: str) -> list[object]:
     member = judged.member(member_id)
     kind = STREAMS_KIND if hasattr(member, "process_id") else CONSUMER_KIND
     return list(minus(kind.revoking(member)))

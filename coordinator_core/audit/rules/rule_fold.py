@@ -115,7 +115,7 @@ class RuleFold:
         before = self.before(record)
         return self.after(record, before, self._judged.group.apply(record), leader_epoch)
 
-    def before(self, record: AnyRecord) -> Any:
+    def before(self, record: AnyRecord) -> object:
         """Return what ``after`` needs to know about the group before the record."""
         self._follow(record)
         operations.begin(self._judged, record)
@@ -123,7 +123,7 @@ class RuleFold:
         return None if handler is None or handler.before is None else handler.before(self._judged, record)
 
     def after(
-        self, record: AnyRecord, before: Any, seen: Violations, leader_epoch: int | None = None
+        self, record: AnyRecord, before: object, seen: Violations, leader_epoch: int | None = None
     ) -> list[Violation]:
         """Return the violations by a record, and by the operation before it; raises nothing.
 

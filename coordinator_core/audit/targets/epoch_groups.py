@@ -56,7 +56,7 @@ from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import LogPosition
 
-NO_WORK: Any = {}
+NO_WORK: object = {}
 RANKS_BY_OFFSETS = (4, 4)
 """The release since which the streams assignor of brokers looks at what members run, and at their task offsets."""
 OFFSETS_OF_4_4 = (
@@ -73,7 +73,7 @@ class TargetRecord(NamedTuple):
     work: Any
 
     @property
-    def exact(self) -> Any:
+    def exact(self) -> object:
         """The work with its orders."""
         if isinstance(self.work, Tasks):
             roles = (self.work.active, self.work.standby, self.work.warmup)
@@ -324,7 +324,7 @@ class EpochTargetAudit:
         """The target records that the coordinator would write, in its order: of the members whose target changes."""
         spec = attempt.spec
         if not spec.members or (isinstance(spec, StreamsGroupSpec) and not spec.subtopologies):
-            members: Mapping[str, Any] = {}  # of an emptied streams group brokers of 4.4 record a target, too
+            members: Mapping[str, object] = {}  # of an emptied streams group brokers of 4.4 record a target, too
         else:
             members = assign(attempt.assignor, spec, image, attempt.profile).members
         written = []
@@ -461,7 +461,7 @@ def _partitions(spec: GroupSpec, image: TopicImage, topic_ids: Iterable[str]) ->
     }
 
 
-def _sets(work: Any) -> Any:
+def _sets(work: Any) -> object:
     if isinstance(work, Tasks):
         return [_sets(role) for role in (work.active, work.standby, work.warmup)]
     return {name: set(numbers) for name, numbers in work.items()}

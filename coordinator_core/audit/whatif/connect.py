@@ -61,7 +61,7 @@ def following(changed: Sequence[Round], until_ms: int | None = None) -> Iterator
     What would come after ``until_ms``, the end of the log, is left out (None: nothing is).
     """
     generation = 0
-    memories: dict[str, Any] = {}
+    memories: dict[str, object] = {}
     running: dict[str, ConnectorsAndTasks] = {}
     due_ms = NOT_DUE
     for round_, later in zip_longest(changed, changed[1:]):
@@ -138,7 +138,7 @@ def _declared_step(round_: Round, spec: ConnectGroupSpec, due_ms: int) -> _Step:
 
 
 def _spec(
-    of: Round, running: dict[str, ConnectorsAndTasks], generation: int, now_ms: int, memory: Any
+    of: Round, running: dict[str, ConnectorsAndTasks], generation: int, now_ms: int, memory: object
 ) -> ConnectGroupSpec:
     workers = {}
     for worker in of.members:

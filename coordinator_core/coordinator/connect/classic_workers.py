@@ -8,7 +8,6 @@ says what to stop, or what to start. It never leads: targets are computed by wor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask
@@ -167,7 +166,7 @@ def written_assignment(
     """Return an assignment in the bytes of the classic protocol, as a leader would write it."""
     version = PROTOCOL_VERSIONS.get(protocol, 0)
     known = _metadata(protocol, metadata)
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "error": 0,
         "leader": leader,
         "leaderUrl": "",

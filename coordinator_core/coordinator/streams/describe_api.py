@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.records import pairs
 from coordinator_core.coordinator.streams.task_offsets import as_fields
@@ -88,7 +86,7 @@ def _topology(group: LiveStreamsGroup, *, kip_1071: bool) -> Fields | None:
     return {"epoch": topology.epoch, "subtopologies": subtopologies}
 
 
-def _internal_topic(topic: InternalTopic) -> dict[str, Any]:
+def _internal_topic(topic: InternalTopic) -> dict[str, object]:
     return {
         "name": topic.name,
         "partitions": topic.partitions,

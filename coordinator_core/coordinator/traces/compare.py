@@ -49,7 +49,7 @@ def recorded_bytes(record: Fields) -> ComparedRecord:
     return ComparedRecord(decoded.type, plain(decoded.key), decoded.value_version, plain(decoded.value))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Return the value with bytes as base64, as in Kafka's JSON."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
@@ -65,13 +65,13 @@ def same_records(actual: Sequence[ComparedRecord], expected: Sequence[ComparedRe
     return list(_kinds(actual)) == list(_kinds(expected))
 
 
-def _kinds(records: Sequence[ComparedRecord]) -> Iterator[tuple[Any, list[str]]]:
+def _kinds(records: Sequence[ComparedRecord]) -> Iterator[tuple[object, list[str]]]:
     """Runs of records of one kind, each as a sorted list; a member's three tombstones are one thing."""
     for kind, run in groupby(_things(records), key=lambda thing: thing[0]):
         yield kind, sorted(text for _, text in run)
 
 
-def _things(records: Sequence[ComparedRecord]) -> Iterator[tuple[Any, str]]:
+def _things(records: Sequence[ComparedRecord]) -> Iterator[tuple[object, str]]:
     at = 0
     while at < len(records):
         record = records[at]
@@ -92,17 +92,17 @@ def _things(records: Sequence[ComparedRecord]) -> Iterator[tuple[Any, str]]:
 _KNOWN = frozenset(RecordType)
 
 
-def same(actual: Any, expected: Any) -> bool:
+def same(actual: object, expected: object) -> bool:
     """Whether two answers or snapshots are the same."""
     return canonical_text(plain(actual)) == canonical_text(expected)
 
 
-def canonical_text(value: Any, ordered: Collection[str] = ()) -> str:
+def canonical_text(value: object, ordered: Collection[str] = ()) -> str:
     """Return the value as text, with all lists sorted but the ``ordered`` ones."""
     return json.dumps(_canonical(value, "", ordered), sort_keys=True)
 
 
-def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
+def _canonical(value: object, name: str, ordered: Collection[str]) -> Any:
     if isinstance(value, dict):
         if "partitions" in value and "assignmentEpochs" in value:
             value = _paired(value)
@@ -117,7 +117,7 @@ def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
     return value
 
 
-def shown(expected: Any, actual: Any) -> list[str]:
+def shown(expected: object, actual: object) -> list[str]:
     """Return the differences, one per line: ``-`` is expected and missing, ``+`` is not expected."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return [
@@ -133,7 +133,7 @@ def shown(expected: Any, actual: Any) -> list[str]:
     return lines or ["the same in another order"]
 
 
-def _elements(value: Any) -> list[str]:
+def _elements(value: object) -> list[str]:
     return [canonical_text(each) for each in (value if isinstance(value, list) else [value])]
 
 
@@ -145,7 +145,7 @@ def _paired(value: Fields) -> Fields:
     return {**rest, "pairs": sorted(pairs)}
 
 
-def _consumer_assignment(text: str) -> Any:
+def _consumer_assignment(text: str) -> object:
     try:
         blob = decode_blob("ConsumerProtocolAssignment", b64decode(text))
     except (DecodeError, ValueError):

@@ -98,7 +98,7 @@ class _Trace:
         name = step["request"]["api"] if operation == "request" else operation
         return StepResult(self.seed, step["i"], name, tuple(self.differences))
 
-    def compare(self, part: str, actual: Any, expected: Any) -> None:
+    def compare(self, part: str, actual: object, expected: object) -> None:
         if not same(actual, expected):
             self.differences.append(Difference(part, expected, plain(actual)))
 
@@ -285,7 +285,7 @@ def _request_data(given: Fields) -> Fields:
     return data
 
 
-def _error(outcome: RequestOutcome, expected: Fields | None) -> Any:
+def _error(outcome: RequestOutcome, expected: Fields | None) -> object:
     error = outcome.error
     if error is None:
         return None
@@ -302,7 +302,7 @@ def _expected_error(step: Fields) -> Fields | None:
     return {name: _sorted_names(error[name]) if name == "message" else error[name] for name in names}
 
 
-def _sorted_names(message: Any) -> Any:
+def _sorted_names(message: object) -> object:
     """A broker lists the assignors that it supports in the order of a Java set, which differs between processes."""
     begin, listed, names = str(message).partition(SUPPORTED)
     return message if not listed else begin + listed + ", ".join(sorted(names.rstrip(".").split(", "))) + "."
@@ -312,9 +312,9 @@ def _completed(answer: Completed) -> Fields:
     return {"step": answer.request.correlation, "api": answer.request.api, "response": answer.response}
 
 
-def _fired(timer: Timer) -> list[Any]:
+def _fired(timer: Timer) -> list[object]:
     return [timer.key, timer.deadline_ms]
 
 
-def _fired_line(line: Fields) -> list[Any]:
+def _fired_line(line: Fields) -> list[object]:
     return [line["key"], line["deadline_ms"]]

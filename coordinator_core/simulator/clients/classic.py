@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.client.leader import subscribed_member
@@ -216,7 +215,7 @@ class ClassicConsumer(ClassicClient):
         self._owned: dict[str, list[int]] = {}
         self._sticky: dict[str, list[int]] = {}
         self._sticky_generation = NO_GENERATION
-        self._memory: Any = None
+        self._memory: object = None
         self._assignor = self.setup.assignor or "range"
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
@@ -36,7 +35,7 @@ class ConnectWorker(ClassicClient):
         """Run nothing, as a new process does."""
         self._connectors: list[str] = []
         self._tasks: list[ConnectorTask] = []
-        self._memory: Any = None
+        self._memory: object = None
         self._completed = NO_GENERATION
         self._last: LeaderAssignment | None = None
 

@@ -4,8 +4,6 @@ asked.
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
@@ -40,7 +38,7 @@ class Worker(ReconcilingClient):
     def reset(self) -> None:
         """Forget former computations, as a new process does; the address stays."""
         self.member_id = f"{self.client_id}:8083"
-        self._memory: Any = None
+        self._memory: object = None
         self._completed = NO_GENERATION
         self.abandon()
 

@@ -149,7 +149,7 @@ def parse(line: bytes, named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B0
     return row_of(record, named)
 
 
-def row_of(record: dict[str, Any], named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B008
+def row_of(record: dict[str, object], named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B008
     """Return a record with these fields as a row; bytes are base64, or bytes. Raises as ``parse``."""
     if "key" not in record:
         raise InputError("field 'key' is missing")
@@ -171,11 +171,11 @@ def row_of(record: dict[str, Any], named: PrintedPlace = PrintedPlace()) -> Row:
     return row
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _with_position(record: dict[str, Any], named: PrintedPlace) -> dict[str, Any]:
+def _with_position(record: dict[str, object], named: PrintedPlace) -> dict[str, object]:
     """Return a record of a sink with its position: that in ``metadata``, and the partition in the file's name."""
     metadata = record.get("metadata")
     if isinstance(metadata, Mapping):
@@ -209,20 +209,20 @@ def _printed(record: dict[str, Any]) -> Row:
     return row
 
 
-def _topic(record: dict[str, Any]) -> str | None:
+def _topic(record: dict[str, object]) -> str | None:
     topic = record.get("topic", GROUP_LOG)
     if topic is not None and not isinstance(topic, str):
         raise InputError(f"topic: expected a name, not {json.dumps(topic)[:40]}")
     return topic
 
 
-def _position(record: dict[str, Any]) -> Row:
+def _position(record: dict[str, object]) -> Row:
     """Return partition and offset, or neither: one without the other is useless."""
     partition, offset = _integer(record, "partition", 31), _integer(record, "offset", 63)
     return {} if partition is None or offset is None else {"log_partition": partition, "log_offset": offset}
 
 
-def _bytes(record: dict[str, Any], name: str) -> bytes | None:
+def _bytes(record: dict[str, object], name: str) -> bytes | None:
     text = record.get(name)
     if text is None or isinstance(text, bytes):
         return text
@@ -236,7 +236,7 @@ def _bytes(record: dict[str, Any], name: str) -> bytes | None:
         raise InputError(f"{name}: invalid base64: {error}") from error
 
 
-def _integer(record: dict[str, Any], name: str, bits: int) -> int | None:
+def _integer(record: dict[str, object], name: str, bits: int) -> int | None:
     value = record.get(name)
     if value is None:
         return None
@@ -245,7 +245,7 @@ def _integer(record: dict[str, Any], name: str, bits: int) -> int | None:
     return int(value) if value >= 0 else None
 
 
-def _timestamp(value: Any) -> int | None:
+def _timestamp(value: object) -> int | None:
     """Return a time in ms since the epoch, from a number of ms, a time, or ISO 8601 as Spark prints it."""
     if isinstance(value, str):
         try:
@@ -259,5 +259,5 @@ def _timestamp(value: Any) -> int | None:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
 
 
-def _timestamp_type(value: Any) -> str | None:
+def _timestamp_type(value: object) -> str | None:
     return TIMESTAMP_TYPES.get(value, str(value)) if isinstance(value, int | str) else None
