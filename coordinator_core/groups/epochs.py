@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -66,6 +66,31 @@ class EpochMember(ABC):
     def has_current(self) -> bool:
         """Whether the member has a current assignment."""
         return self.member_epoch is not None
+
+    @property
+    def instance_id(self) -> str | None:
+        """The id of a static member; None: it is not static, or its type has none."""
+        return None
+
+    @property
+    def speaks_classic(self) -> bool:
+        """Whether it uses the classic protocol, in a group that was converted."""
+        return False
+
+    @property
+    def rebalance_timeout_ms(self) -> int | None:
+        """How long it may take to give up what it is asked to; None: its type gives nothing up."""
+        return None
+
+    @property
+    def subscribed_topic_names(self) -> Sequence[str]:
+        """The topics that it subscribes to by name; a type without subscriptions has none."""
+        return ()
+
+    @property
+    def subscribed_topic_regex(self) -> str | None:
+        """The regular expression that it subscribes to."""
+        return None
 
     @abstractmethod
     def release(self) -> None:

@@ -81,7 +81,7 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
                     topic,
                     number,
                     member.member_id,
-                    getattr(member, "instance_id", None),
+                    member.instance_id,
                     member.client_id,
                     member.client_host,
                     holding.role,
@@ -154,14 +154,11 @@ def _may_read(state: GroupState, member: Any, topic: str) -> bool:
     return any(doubtful & held.keys() for _, _, held in _tasks_of(member))
 
 
-def _possible_owner(group: Group, topic: str, member: object) -> Owner:
-    of = {
-        "member_id": getattr(member, "member_id", None),
-        "instance_id": getattr(member, "instance_id", None),
-        "client_id": getattr(member, "client_id", None),
-        "host": getattr(member, "client_host", None),
-    }
-    return Owner(group.group_id, group.type, topic, None, role=UNKNOWN, **of)
+def _possible_owner(group: Group, topic: str, member: Member | None) -> Owner:
+    if member is None:
+        return Owner(group.group_id, group.type, topic, None, None, None, None, None, UNKNOWN)
+    of = member.member_id, member.instance_id, member.client_id, member.client_host
+    return Owner(group.group_id, group.type, topic, None, *of, UNKNOWN)
 
 
 def _holdings(group: Group, topic: str, topics: TopicImage | None) -> Iterator[_Holding]:

@@ -178,8 +178,7 @@ def about(
     member: EpochMember, kind: CauseKind, at: LogPosition, detail: str | None = None, topics: Iterable[str] = ()
 ) -> Cause:
     """Return a cause about one member."""
-    instance: str | None = getattr(member, "instance_id", None)
-    return cause(kind, at, member=member.member_id, instance=instance, topics=topics, detail=detail)
+    return cause(kind, at, member=member.member_id, instance=member.instance_id, topics=topics, detail=detail)
 
 
 def member_facts(member: EpochMember) -> dict[str, object]:

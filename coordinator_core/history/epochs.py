@@ -91,11 +91,11 @@ def on_member(kind: EpochKind, writer: HistoryWriter, record: MemberRecord, befo
 def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.client_id, membership.client_host = member.client_id, member.client_host
     membership.rack_id = member.rack_id
-    membership.instance_id = getattr(member, "instance_id", None)
-    membership.subscribed_topics = tuple(getattr(member, "subscribed_topic_names", ()))
-    membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
-    membership.rebalance_timeout_ms = getattr(member, "rebalance_timeout_ms", None)
-    membership.speaks_classic = isinstance(member, ConsumerMember) and member.classic is not None
+    membership.instance_id = member.instance_id
+    membership.subscribed_topics = tuple(member.subscribed_topic_names)
+    membership.subscribed_regex = member.subscribed_topic_regex or None
+    membership.rebalance_timeout_ms = member.rebalance_timeout_ms
+    membership.speaks_classic = member.speaks_classic
     membership.told, writers = client_of(membership.member_id, member, frozenset(membership.writers) or EVERY_WRITER)
     membership.writers = tuple(sorted(writers)) if membership.speaks_classic else ()
     if isinstance(member, StreamsMember):
@@ -179,11 +179,11 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
     if membership.away_since is not None:
         membership.hint = away_hint(membership.away_since, at, _session_timeout(writer, kind, member, at))
         return
-    timeout = getattr(member, "rebalance_timeout_ms", -1)
-    if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
+    timeout = None if member is None else member.rebalance_timeout_ms
+    if asked is not None and timeout is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: it did not revoke within its rebalance timeout of {duration(timeout)}"
     else:
-        is_classic = isinstance(member, ConsumerMember) and member.classic is not None
+        is_classic = member is not None and member.speaks_classic
         timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or is_revoking
         membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
         if (membership.instance_id is not None and not is_classic) and not (membership.hint or "").startswith(

@@ -373,7 +373,7 @@ def _members_of(live: AnyGroup | None) -> dict[str, str | None]:
         return {member_id: member.instance_id for member_id, member in live.members.items()}
     if not isinstance(live, (LiveConsumerGroup, LiveShareGroup, LiveStreamsGroup)):
         return {}
-    return {member_id: getattr(member, "instance_id", None) for member_id, member in live.log.members.items()}
+    return {member_id: member.instance_id for member_id, member in live.log.members.items()}
 
 
 def _runs(group: StreamsGroup) -> bool:
@@ -402,7 +402,7 @@ def _present_in(live: AnyGroup | None) -> frozenset[str]:
     return frozenset(
         name
         for name, member in live.log.members.items()
-        if member.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH and getattr(member, "classic", None) is None
+        if member.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH and not member.speaks_classic
     )
 
 

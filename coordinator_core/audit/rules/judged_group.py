@@ -10,7 +10,7 @@ from coordinator_core.audit.rules.known_facts import UNKNOWN, Departure, KnownFa
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
-from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
 from coordinator_core.groups.violations import Violation, Violations
@@ -69,12 +69,12 @@ class JudgedGroup:
             return True
         return facts.knows_member(fact, member_id) if fact in MEMBER_FACTS else facts.knows(fact)
 
-    def departing(self, member_id: str, kind: str, at: LogPosition, member: object) -> None:
+    def departing(self, member_id: str, kind: str, at: LogPosition, member: EpochMember | None) -> None:
         """Take in one of the three tombstones of a member; ``member`` is None if the group has no such member."""
         departed = self.operation.departed
         known = departed.get(member_id)
         if known is None:
-            is_classic = getattr(member, "classic", None) is not None
+            is_classic = member is not None and member.speaks_classic
             departed[member_id] = Departure(at, (kind,), self._instance_of(member_id, member), is_classic)
         else:
             departed[member_id] = known._replace(kinds=(*known.kinds, kind))
@@ -95,11 +95,10 @@ class JudgedGroup:
         state = self.group.state
         return state.members.get(member_id) if isinstance(state, EpochGroup) else None
 
-    def _instance_of(self, member_id: str, member: Any) -> str | None:
+    def _instance_of(self, member_id: str, member: EpochMember | None) -> str | None:
         if member is None or not member.has_metadata or not self.facts.knows_member(MEMBER, member_id):
             return UNKNOWN
-        instance: str | None = getattr(member, "instance_id", None)
-        return instance
+        return member.instance_id
 
 
 def _is_first(state: GroupState | None, rule: Rule) -> bool:

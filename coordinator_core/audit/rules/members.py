@@ -108,7 +108,7 @@ def _instance_once(judged: JudgedGroup, member_id: str, instance_id: str | None,
     state = judged.group.state
     assert isinstance(state, EpochGroup)
     for other_id, other in state.members.items():
-        same = other_id != member_id and getattr(other, "instance_id", None) == instance_id
+        same = other_id != member_id and other.instance_id == instance_id
         if same and judged.facts.knows_member(MEMBER, other_id):
             detail = f"instance id {instance_id} is also that of {other_id}"
             judged.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)

@@ -78,7 +78,7 @@ def _positive(judged: JudgedGroup, step: Reconciliation) -> None:
     epoch = member.member_epoch
     if epoch > 0 or step.before is None or not judged.facts.knows_member(MEMBER, member.member_id):
         return
-    is_away = epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and getattr(member, "instance_id", None) is not None
+    is_away = epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and member.instance_id is not None
     if not (is_away or _is_copy(judged, step) or epoch == state.assignment_epoch):
         judged.broken(Rule.MEMBER_EPOCH_NOT_POSITIVE, step.at, member.member_id, f"member epoch {epoch}")
 
@@ -231,7 +231,7 @@ def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bo
     if isinstance(state, StreamsGroup):
         return True
     assert isinstance(state, ConsumerGroup | ShareGroup)
-    regex = getattr(member, "subscribed_topic_regex", None)
+    regex = member.subscribed_topic_regex
     subscribed = set(member.subscribed_topic_names)
     if not judged.facts.knows_member(MEMBER, member.member_id):
         return False

@@ -68,6 +68,11 @@ class ConsumerMember(EpochMember):
     assigned: PartitionEpochs = field(default_factory=dict)
     pending_revocation: PartitionEpochs = field(default_factory=dict)
 
+    @property
+    def speaks_classic(self) -> bool:
+        """See EpochMember."""
+        return self.classic is not None
+
     def release(self) -> None:
         """See EpochMember."""
         self.assigned, self.pending_revocation = {}, {}
