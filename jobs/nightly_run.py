@@ -65,13 +65,13 @@ class Listener(Protocol):
 
     logged: dict[str, Any]
 
-    def note(self, message: str, **facts: Any) -> None:
+    def note(self, message: str, **facts: object) -> None:
         """Receive a message; ``facts`` say the same for programs."""
 
-    def warn(self, message: str, **facts: Any) -> None:
+    def warn(self, message: str, **facts: object) -> None:
         """Receive a warning."""
 
-    def step(self, activity: str, **progress: Any) -> AbstractContextManager[None]:
+    def step(self, activity: str, **progress: object) -> AbstractContextManager[None]:
         """Return a context that lasts as long as an activity; ``progress``: see ``Console.step``."""
 
     @property
@@ -203,7 +203,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def _run_step(
-    nightly: NightlyRun, run_id: str, number: int, name: str, listener: Listener, progress: dict[str, Any]
+    nightly: NightlyRun, run_id: str, number: int, name: str, listener: Listener, progress: dict[str, object]
 ) -> StepRun:
     step, started_at, begin = STEPS[name], datetime.now(UTC), time.monotonic()
     counts: dict[str, int] | None = {}

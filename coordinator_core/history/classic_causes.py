@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -41,7 +41,7 @@ GOING = ("deleted", "replaced")
 _CHOSEN_ID: Final = re.compile(r"[\w-]{22}", re.ASCII)
 """A UUID as clients write it."""
 
-_NONE: Mapping[int, Any] = {}
+_NONE: Mapping[int, object] = {}
 
 
 class Transition(NamedTuple):

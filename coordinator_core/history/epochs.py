@@ -203,7 +203,7 @@ def _session_timeout(writer: HistoryWriter, kind: EpochKind, member: object, at:
     return int_setting(writer.topics.group_config(writer.group.group_id, name, at.timestamp_ms) or "")
 
 
-def _pending(member: Any) -> int:
+def _pending(member: object) -> int:
     pending = getattr(member, "pending_revocation", None)
     if not pending:
         return 0

@@ -72,12 +72,12 @@ class GroupFold:
         self.group.apply(record)
         return self.after(record, before, leader_epoch)
 
-    def before(self, record: AnyRecord) -> Any:
+    def before(self, record: AnyRecord) -> object:
         """Return what ``after`` needs of the group as it is before the record."""
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self.group.state, record)
 
-    def after(self, record: AnyRecord, before: Any, leader_epoch: int | None) -> list[HistoryRow]:
+    def after(self, record: AnyRecord, before: object, leader_epoch: int | None) -> list[HistoryRow]:
         """Return the rows that become final by the record, once the group has been changed by it; raise nothing.
 
         ``leader_epoch`` is that of the log partition when it was written, where that is known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
@@ -105,7 +105,7 @@ def _first(unknown: Unknown) -> str:
     return f"{name!r} (partition {at.partition}, offset {at.offset})"
 
 
-def _topic_ids(value: Any) -> Iterator[str]:
+def _topic_ids(value: object) -> Iterator[str]:
     """Yield every topic id in the fields of a record that a broker may have given to a topic."""
     if isinstance(value, Mapping):
         topic_id = value.get("topicId")

@@ -63,7 +63,9 @@ def _digest(event: BrokerEvent) -> str:
     return blake2b(repr(content).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
 
 
-def _row(event: BrokerEvent, digest: str, cluster: str, run_id: str = "", unknown: int | None = None) -> dict[str, Any]:
+def _row(
+    event: BrokerEvent, digest: str, cluster: str, run_id: str = "", unknown: int | None = None
+) -> dict[str, object]:
     record = None if event.record is None else event.record._asdict()
     own = {"cluster": cluster, "run_id": run_id, "digest": digest, "members_not_known": unknown}
     return {**own, **event._asdict(), "record": record}
@@ -81,13 +83,13 @@ def settle(tables: Tables, cluster: str) -> int:
     return len(changed) + len(bound)
 
 
-def _update(tables: Tables, rows: list[dict[str, Any]], column: str) -> None:
+def _update(tables: Tables, rows: list[dict[str, object]], column: str) -> None:
     for begin in range(0, len(rows), AT_ONCE):
         some = rows[begin : begin + AT_ONCE]
         tables.merge(BROKER_EVENTS, few(BROKER_EVENTS, some), {column: f"s.{column}"})
 
 
-def _of_other_clusters(tables: TableReader, cluster: str) -> Iterator[dict[str, Any]]:
+def _of_other_clusters(tables: TableReader, cluster: str) -> Iterator[dict[str, object]]:
     """Yield the lines of files that are of another cluster, as is known now, and of those that are not after all."""
     fitting = "SELECT file FROM $broker_events WHERE cluster = :cluster AND record IS NOT NULL AND kind IN :departed"
     events = tables.rows(

@@ -75,7 +75,9 @@ def take(tables: Tables, dump: Dump, identify: Identify, cluster: str, transacti
         tables.merge(LOG_RECORDS, pa.Table.from_batches(details), update, when=lacking)
 
 
-def _read(some: Iterable[tuple[Any, Flags | None]], source: LogSource, identify: Identify) -> Iterator[pa.RecordBatch]:
+def _read(
+    some: Iterable[tuple[object, Flags | None]], source: LogSource, identify: Identify
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of tasks that are wanted; None: all."""
     for task, wanted in some:
         begin = 0
@@ -91,12 +93,12 @@ def _read(some: Iterable[tuple[Any, Flags | None]], source: LogSource, identify:
 
 
 def _write(
-    some: Sequence[tuple[Any, Flags | None]], source: LogSource, identify: Identify, location: str
+    some: Sequence[tuple[object, Flags | None]], source: LogSource, identify: Identify, location: str
 ) -> list[WrittenFile]:
     return write_task(_read(some, source, identify), location, typed_rows)
 
 
-def _compared(some: Sequence[Any], source: LogSource, identify: Identify) -> list[pa.Table]:
+def _compared(some: Sequence[object], source: LogSource, identify: Identify) -> list[pa.Table]:
     """Return the rows of each task with the columns ``COMPARED``."""
     found = []
     for task in some:
@@ -166,7 +168,7 @@ def _check_same(rows: pa.Table, is_given: Flags, *firsts: NDArray[np.int64]) -> 
 
 
 def _refuse(rows: pa.Table, row: int, other: int) -> None:
-    found: Mapping[str, Any] = rows.slice(row, 1).to_pylist()[0]
+    found: Mapping[str, object] = rows.slice(row, 1).to_pylist()[0]
     before: Mapping[str, Any] = rows.slice(other, 1).to_pylist()[0]
     what_to_do, epoch, before_epoch = OTHER_LOG, found["leader_epoch"], before["leader_epoch"]
     if None not in (epoch, before_epoch) and epoch != before_epoch:

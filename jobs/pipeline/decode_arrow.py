@@ -8,7 +8,7 @@ keeps the bytes only where no row of the other tables gives them back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -160,7 +160,7 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
     """
     types = np.full(batch.num_rows, NO_TYPE, np.int16)
     values = Decoded(types.copy())
-    by_type: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+    by_type: dict[int, list[tuple[int, dict[str, object]]]] = {}
     for row, data in enumerate(batch.column("value").to_pylist()):
         try:
             types[row], values.numbers[row], fields = decode_metadata(data or b"")

@@ -168,7 +168,9 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
     return pa.concat_tables([few(FINDINGS, rows) for rows in parts_of_table])
 
 
-def _marked(rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[CoveredRows]]) -> Iterator[dict[str, Any]]:
+def _marked(
+    rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[CoveredRows]]
+) -> Iterator[dict[str, object]]:
     """Yield the rows, those of clusters with their storms by what these cover."""
     for row in rows:
         covered = row["covered"]

@@ -84,11 +84,11 @@ def _may_be(row: Mapping[str, Any], log: LogFile, topic: str) -> bool:
     return is_segment and place == (log.topic or topic, log.partition) and not row["bare"] and row["last"] < log.size
 
 
-def _border(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _border(row: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(row[name] for name in BORDER)
 
 
-def _batch(log: LogFile, place: int, topic: str, identify: Identify) -> list[tuple[Any, ...]]:
+def _batch(log: LogFile, place: int, topic: str, identify: Identify) -> list[tuple[object, ...]]:
     """Return the records of the batch at a place of a file; nothing if there is no such batch."""
     for rows in read_range(Range(log, place, log.size, None), topic):
         of_batch = rows.filter(pc.equal(rows.column("place"), place))

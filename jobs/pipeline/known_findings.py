@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
 
 from coordinator_core.audit.finding_growth import KnownFinding
 from jobs.tables.delta import Tables
@@ -25,7 +24,7 @@ def note(tables: Tables, night: str) -> None:
     if note_of(tables, KNOWN_FINDINGS) == made:
         return
     read, engine = reader(KnownFinding), tables.engine()
-    before: dict[tuple[Any, ...], list[tuple[KnownFinding, str, str]]] = defaultdict(list)
+    before: dict[tuple[object, ...], list[tuple[KnownFinding, str, str]]] = defaultdict(list)
     for row in engine.rows("SELECT * FROM $known_findings"):
         known = read(row)
         before[row["cluster"], *known[:3]].append((known, row["found_in"], row["changed_in"]))

@@ -7,7 +7,7 @@ its records in log order. Only one batch of rows and the state of one group are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -182,7 +182,7 @@ class _Output:
         self._cluster = cluster
         self._schema = REPLAYED.schema
         self._nulls = {field.name: pa.nulls(OUTPUT_ROWS, field.type) for field in self._schema}
-        self._rows: dict[str | None, list[dict[str, Any]]] = {}
+        self._rows: dict[str | None, list[dict[str, object]]] = {}
         self._count = 0
 
     @property
@@ -201,7 +201,7 @@ class _Output:
         place = {"log_partition": last.partition, "log_offset": last.offset, "timestamp_ms": last.timestamp_ms}
         self._add(GROUP_STATES.name, {"log_topic": log_topic, "group_id": group_id, **place, "state": state})
 
-    def _add(self, table: str | None, row: dict[str, Any]) -> None:
+    def _add(self, table: str | None, row: dict[str, object]) -> None:
         self._rows.setdefault(table, []).append(row)
         self._count += 1
 
@@ -212,7 +212,7 @@ class _Output:
             for begin in range(0, max(1, len(rows)), OUTPUT_ROWS):
                 yield self._batch(rows[begin : begin + OUTPUT_ROWS])
 
-    def _batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    def _batch(self, rows: list[dict[str, object]]) -> pa.RecordBatch:
         named = {"cluster", *(rows[0] if rows else ())}
         columns = {name: nulls.slice(0, len(rows)) for name, nulls in self._nulls.items() if name not in named}
         for name in named - {"cluster"}:

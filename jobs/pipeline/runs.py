@@ -160,7 +160,7 @@ WHERE l.cluster = :cluster GROUP BY b.log_topic, b.log_partition
 """The last offset before new ones, by log partition."""
 
 
-def _gaps(tables: TableReader, cluster: str, taken: list[Taken]) -> dict[Place, dict[str, Any]]:
+def _gaps(tables: TableReader, cluster: str, taken: list[Taken]) -> dict[Place, dict[str, object]]:
     """Return gaps by log partition, beginning with the last offset before the new ones."""
     firsts = {(row.log_topic, row.log_partition): row.first_offset for row in taken if row.log_partition is not None}
     if not firsts:

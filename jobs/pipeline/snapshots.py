@@ -66,7 +66,7 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
     return SnapshotCounts(ends["times"], ends["number"], others["number"])
 
 
-def store(tables: Tables, rows: Iterable[Mapping[str, Any]], cluster: str, transaction: str) -> None:
+def store(tables: Tables, rows: Iterable[Mapping[str, object]], cluster: str, transaction: str) -> None:
     """Append the rows of snapshots that the tables do not have; ``transaction`` begins with the run."""
     run_id, _, _ = transaction.partition("/")
     place = {"cluster": cluster, "run_id": run_id}
@@ -93,7 +93,7 @@ def _telling(settings: Iterable[Setting]) -> list[Setting]:
     return kept
 
 
-def _new(tables: Tables, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _new(tables: Tables, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, object]]:
     """Return the rows whose key the table does not have, each once."""
     if not rows:
         return []

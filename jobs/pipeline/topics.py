@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
 
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -23,7 +22,7 @@ def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
     tables.replace_where(TOPIC_HISTORY, rows, "cluster = :cluster", cluster=cluster)
 
 
-def _row(cluster: str, interval: TopicInterval) -> dict[str, Any]:
+def _row(cluster: str, interval: TopicInterval) -> dict[str, object]:
     return {"cluster": cluster} | {field.name: getattr(interval, field.name) for field in fields(interval)}
 
 

@@ -42,7 +42,7 @@ def stored_lags(tables: TableReader, cluster: str) -> dict[str, tuple[LagLine, .
     return by_group
 
 
-def lag_lines(points: Iterable[Mapping[str, Any]]) -> tuple[LagLine, ...]:
+def lag_lines(points: Iterable[Mapping[str, object]]) -> tuple[LagLine, ...]:
     """Return the lag of the partitions of one group, the highest first; points are by topic, partition and time."""
     lines = [_line(list(of_one)[-MOST_TIMES:]) for _, of_one in groupby(points, itemgetter("topic", "partition"))]
     lines.sort(key=lambda line: (-max((lag for lag in line.lags if lag is not None), default=-1), line[:2]))

@@ -9,7 +9,7 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -59,7 +59,7 @@ def details(groups: Sequence[GroupDetail], most_bytes: int) -> Details:
     return Details(chunks, [getattr(kind, "_fields") for kind in kinds], detailed)  # noqa: B009
 
 
-def packed(value: Any) -> Markup:
+def packed(value: object) -> Markup:
     """Return a text, or a value as JSON, packed."""
     return _packed(str(value) if isinstance(value, str) else _json(plain(value)))
 
@@ -69,7 +69,7 @@ def escaped(text: str) -> str:
     return quote(text, safe="")
 
 
-def _compact(value: Any, kinds: dict[type, int]) -> Any:
+def _compact(value: object, kinds: dict[type, int]) -> object:
     """Return a row as an object whose only key is its kind, and whose value has its fields; ``kinds`` may grow."""
     if not isinstance(value, tuple):
         return value
@@ -77,7 +77,7 @@ def _compact(value: Any, kinds: dict[type, int]) -> Any:
     return {kinds.setdefault(type(value), len(kinds)): values} if hasattr(value, "_fields") else values
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

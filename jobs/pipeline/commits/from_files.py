@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -229,7 +229,7 @@ def _in_columns(what: What, rows: pa.Table, runs: pa.ChunkedArray) -> pa.Table:
     return pa.table([column.cast(kind) for column, kind in zip(columns, ROWS.types, strict=True)], schema=ROWS)
 
 
-def _is_wanted(rows: pa.Table, known: Mapping[str, Any], of: Slice, place: PassOver) -> Flags:
+def _is_wanted(rows: pa.Table, known: Mapping[str, object], of: Slice, place: PassOver) -> Flags:
     """Return which rows have a place in the log partition, and are of the runs."""
     wanted = {"cluster": place.cluster, "log_topic": place.log_topic, "log_partition": of.log_partition}
     wanted_rows = flags(rows["log_offset"].is_valid())
@@ -239,7 +239,7 @@ def _is_wanted(rows: pa.Table, known: Mapping[str, Any], of: Slice, place: PassO
     return wanted_rows & flags(pc.is_in(_values(rows, known, "run_id"), pa.array(place.runs)))
 
 
-def _values(rows: pa.Table, known: Mapping[str, Any], name: str) -> pa.Array | pa.ChunkedArray:
+def _values(rows: pa.Table, known: Mapping[str, object], name: str) -> pa.Array | pa.ChunkedArray:
     values = pa.repeat(known[name], len(rows)) if name in known else rows[name]
     return values.cast(_COMMITS.field(name).type)
 
@@ -268,7 +268,7 @@ def _statistics(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
     return None
 
 
-def _only_value(group: pq.RowGroupMetaData, name: str) -> Any:
+def _only_value(group: pq.RowGroupMetaData, name: str) -> object:
     """Return the value that all rows have; None: they have several, or it is not known."""
     bounds = _statistics(group, name)
     if bounds is None or not bounds.has_min_max or not bounds.has_null_count or bounds.null_count:

@@ -92,7 +92,7 @@ def _nested(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _headers(given: list[dict[str, str] | None]) -> list[dict[str, Any] | None]:
+def _headers(given: list[dict[str, str] | None]) -> list[dict[str, object] | None]:
     """Return record headers from Spark's JSON, which leaves out what is null."""
     return [
         None
@@ -107,7 +107,7 @@ def _extra(given: dict[str, str | None]) -> list[tuple[str, str | None]]:
     return list(given.items())
 
 
-NESTED: Final[dict[str, Callable[[Any], Any]]] = {"headers": _headers, "extra": _extra}
+NESTED: Final[dict[str, Callable[[Any], object]]] = {"headers": _headers, "extra": _extra}
 """The nested columns of ``log_records``, and how to get their values back from JSON."""
 
 
