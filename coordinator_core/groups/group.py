@@ -79,6 +79,12 @@ class Group:
         return None if self.state is None else _TYPES[type(self.state)]
 
     @property
+    def epoch(self) -> int | None:
+        """The group epoch, or the generation; None: there is none, or it was not seen."""
+        state = self.state
+        return state.generation if isinstance(state, ClassicGroup) else None if state is None else state.group_epoch
+
+    @property
     def is_simple(self) -> bool:
         """Whether the group has only ever committed offsets: a classic group without a record of its own."""
         return isinstance(self.state, ClassicGroup) and self.state.generation is None

@@ -64,6 +64,25 @@ class GroupRun:
             log.clients[group_id] = self.clients
         if script.configs:
             shard.memory.configure_group(group_id, script.configs)
+        self._actions: dict[str, Callable[..., None]] = {
+            "join": self._join,
+            "leave": self._leave,
+            "crash": self._crash,
+            "scale": self._scale,
+            "deploy": self._deploy,
+            "subscribe": self._subscribe,
+            "assignor": self._assignor,
+            "storm": self._storm,
+            "flap": self._flap,
+            "slow": self._slow,
+            "zombie": self._zombie,
+            "replace": self._replace,
+            "migrate": self._migrate,
+            "connectors": self._connectors,
+            "topology": self._topology,
+            "shutdown": self._shutdown,
+            "delete": self._delete,
+        }
 
     def schedule(self) -> None:
         """Put the start of the clients and all events into the shard's queue."""
@@ -117,9 +136,8 @@ class GroupRun:
     def _happen(self, event: Event) -> None:
         if event.every is not None:
             self.shard.later(event.every, partial(self._happen, event))
-        action: Callable[..., None] = getattr(self, f"_{event.action}")
         self.shard.tell("event", self.group_id, action=event.action)
-        action(getattr(event, event.action))
+        self._actions[event.action](getattr(event, event.action))
 
     def _chaos(self) -> None:
         chaos = self.script.chaos
@@ -133,7 +151,7 @@ class GroupRun:
             action = "join"
         arguments = {"deploy": Deploy(), "zombie": Zombie(lasts=self.chance.between(1_000, 120_000))}
         self.shard.tell("event", self.group_id, action=action)
-        getattr(self, f"_{action}")(arguments.get(action, 1))
+        self._actions[action](arguments.get(action, 1))
 
     # --- actions -----------------------------------------------------------------------------------------------------
 

@@ -253,7 +253,7 @@ def _summary(then: GroupThen, *, is_whole: bool) -> ListedGroup:
         "type": group.type,
         "state": group_state(group, certainty),
         "stateAsOf": state_as_of(group),
-        "epoch": state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None),
+        "epoch": group.epoch,
         "members": len(state.members) if state is not None and members_are_known else None,
         "offsets": len(offsets.committed) if offsets_are_known else None,
         "certainty": certainty_label(group, certainty),

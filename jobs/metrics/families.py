@@ -136,9 +136,8 @@ class GroupFacts(Collector):
                     clients.add_metric([*labels, name], count)
                 if (leader := leader_client(state)) is not None:
                     leads.add_metric([*labels, leader], 1)
-            number = state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None)
-            if number is not None:
-                epoch.add_metric(labels, number)
+            if group.epoch is not None:
+                epoch.add_metric(labels, group.epoch)
         yield from (info, members, clients, leads, epoch, certain)
         about = "Number of groups by type and state, also 0; unknown: the log does not show the state."
         number_of = GaugeMetricFamily(f"{PREFIX}groups", about, labels=["cluster_name", "type", "state"])
