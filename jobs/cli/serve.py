@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, cast
 
 import typer
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 LOCALHOST: Final = "127.0.0.1"
 PORT: Final = 8848
 MOST_PORT: Final = 65_535
+NEWS_S: Final = 1.0
+"""How often it looks whether something is new, while a page follows."""
 
 
 @with_options(AnswerSource)
@@ -79,10 +81,19 @@ def serve_command(
         if not is_local(host):
             console.warn("other machines reach this address, and HTTP is not encrypted: who reads it has the token")
         try:
-            while True:
-                time.sleep(3600)
+            _tell_news(place, live)
         except KeyboardInterrupt:
             console.note("stopped")
+
+
+def _tell_news(place: ServedPlace, live: Live | None) -> NoReturn:
+    """Tell the pages that follow when the place answers with more than before."""
+    known = None if live is None else place.renew()
+    while True:
+        time.sleep(NEWS_S)
+        if live is not None and live.is_followed and (newest := place.renew()) != known:
+            known = newest
+            live.announce_news()
 
 
 def place_of(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedPlace:
@@ -169,6 +180,7 @@ class ServedWatch:
         from jobs.cli.watch import PAUSE_S, Watch, watched_source
         from jobs.cli.watch_lines import lines
         from jobs.watch.followed_groups import FollowedGroups
+        from jobs.watch.live_topics import LiveTopics
 
         is_folder = "://" not in place
         try:
@@ -176,7 +188,8 @@ class ServedWatch:
                 None if is_folder else place, [Path(place)] if is_folder else None, chosen.kafka, console.warn
             )
             with closing(rows):
-                groups = FollowedGroups(chosen.audit, chosen.findings, None, console.warn)
+                topics = None if is_folder else LiveTopics()
+                groups = FollowedGroups(chosen.audit, chosen.findings, None, console.warn, live_topics=topics)
                 following = Watch(rows, groups, None, console)
 
                 def tell(event: Any, *, is_repeated: bool) -> None:

@@ -17,6 +17,7 @@ from jobs.formatting import plain
 from jobs.queries.interface import Answers
 from jobs.report.data import GroupDetail, Report
 from jobs.report.group_page import detail
+from jobs.report.offsets_over_time import NOTHING
 from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, GroupTimes, TimedLag, newest
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_with_newer
@@ -63,7 +64,7 @@ class _Kept(NamedTuple):
             sorted(groups),
             {group_id: group.line.findings for group_id, group in groups.items()},
             {group_id for group_id, group in groups.items() if is_cut(group)},
-            {group_id: _packed(group) for group_id, group in groups.items()},
+            {group_id: _packed(_served(group)) for group_id, group in groups.items()},
             read.times,
             read.lags,
             read.answers,
@@ -103,17 +104,13 @@ class ServedLogs:
         self._now = _Kept.of(read)
         self._took_s, self._read_s = 0.0, time.monotonic()
 
-    def _renew(self) -> None:
-        """Begin to read all again, if there is news and the last time was long enough ago."""
+    def renew(self) -> float:
+        """Begin to read all again, if there is news and the last time was long enough ago; return when that was."""
         pause = max(AGAIN_S, AGAIN_TIMES * self._took_s)
-        if (
-            self._read_again is None
-            or time.monotonic() - self._read_s < pause
-            or self._newer.read() == self._now.watched
-        ):
-            return
-        if self._reading.acquire(blocking=False):
+        is_due = self._read_again is not None and time.monotonic() - self._read_s >= pause
+        if is_due and self._newer.read() != self._now.watched and self._reading.acquire(blocking=False):
             Thread(target=self._read_all, args=(self._read_again,), daemon=True).start()
+        return self._read_s
 
     def _read_all(self, read_again: Callable[[], LogsRead]) -> None:
         try:
@@ -129,12 +126,12 @@ class ServedLogs:
 
     def overview(self) -> Report:
         """Return the report without its groups."""
-        self._renew()
+        self.renew()
         return self._now.overview
 
     def groups(self, asked: GroupsAsked) -> GroupsPage:
         """Return groups at a moment, by id."""
-        self._renew()
+        self.renew()
         now = self._now
         at_ms = FOREVER_MS - 1 if asked.at_ms is None else asked.at_ms
 
@@ -160,7 +157,7 @@ class ServedLogs:
             with self._lock:
                 history = history_with_newer(self._newer, group_id, now.answers.history(group_id))
             if history is not None:
-                made = detail(history, self._limits, self._ends, since_ms, until_ms)
+                made = _served(detail(history, self._limits, self._ends, since_ms, until_ms))
                 if since_ms is None and until_ms is None:
                     now.packed[group_id], now.asked[group_id] = _packed(made), watched
                 return made
@@ -179,7 +176,7 @@ class ServedLogs:
 
     def search(self, text: str) -> Sequence[FoundRow]:
         """Return where a text occurs."""
-        self._renew()
+        self.renew()
         low = text.lower()
         return newest((row for times in self._now.times.values() for row in times.found(low)), MOST_FOUND)
 
@@ -187,6 +184,11 @@ class ServedLogs:
 def is_cut(group: GroupDetail) -> bool:
     """Return whether the report has only the newest part of a group."""
     return len(group.rebalances) < group.line.rebalances or len(group.members) < group.line.members_seen
+
+
+def _served(group: GroupDetail) -> GroupDetail:
+    """Return a group without the offsets of moments, for which the page asks."""
+    return group._replace(offsets=tuple(row._replace(over_time=NOTHING) for row in group.offsets))
 
 
 def _packed(group: GroupDetail) -> bytes:

@@ -272,6 +272,11 @@ class ServedTables:
             ]
             return newest(found, MOST_FOUND)
 
+    def renew(self) -> str | None:
+        """Open the tables again now and then; return the newest run in them."""
+        with self._reader():
+            return self._newest
+
     def forget(self) -> None:
         """Open the tables again with the next question."""
         self._opened_s = -REFRESH_S

@@ -17,6 +17,10 @@ MOST_KEPT: Final = 200
 SILENCE_S: Final = 10.0
 """After so long without a row a comment is sent, which shows whether the page is still there."""
 
+NOW: Final = b"event: now\ndata: \n\n"
+"""Ends the rows that were kept: those behind it are new."""
+NEWS: Final = b"event: news\ndata: \n\n"
+
 
 class Live:
     """Passes rows on to the pages that follow now."""
@@ -26,18 +30,31 @@ class Live:
         self._followers: list[Queue[bytes | None]] = []
         self._kept: deque[bytes] = deque(maxlen=MOST_KEPT)
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether a page follows now."""
+        return bool(self._followers)
+
     def publish(self, row: str) -> None:
         """Pass on a row, which is one line of JSON."""
         event = f"data: {row}\n\n".encode()
         with self._lock:
             self._kept.append(event)
-            for queue in list(self._followers):
-                try:
-                    queue.put_nowait(event)
-                except Full:
-                    self._followers.remove(queue)
-                    queue.queue.clear()
-                    queue.put_nowait(None)
+            self._pass_on(event)
+
+    def announce_news(self) -> None:
+        """Tell the pages that questions about all groups are answered with more than before."""
+        with self._lock:
+            self._pass_on(NEWS)
+
+    def _pass_on(self, event: bytes) -> None:
+        for queue in list(self._followers):
+            try:
+                queue.put_nowait(event)
+            except Full:
+                self._followers.remove(queue)
+                queue.queue.clear()
+                queue.put_nowait(None)
 
     @contextmanager
     def followed(self) -> Iterator[Iterator[bytes] | None]:
@@ -60,6 +77,7 @@ class Live:
 def _rows(kept: list[bytes], queue: Queue[bytes | None]) -> Iterator[bytes]:
     yield b"retry: 2000\n\n"
     yield from kept
+    yield NOW
     while True:
         try:
             event = queue.get(timeout=SILENCE_S)

@@ -81,6 +81,9 @@ class ServedPlace(Protocol):
     def search(self, text: str) -> Sequence[FoundRow]:
         """Return where a text occurs: groups, members, hosts, topics and nights."""
 
+    def renew(self) -> object:
+        """Begin to read what is new, if there is any; return what differs once answers about all groups do."""
+
 
 class Site:
     """The page, its scripts and styles, and what it asks for."""

@@ -161,6 +161,44 @@ def test_live_rows_are_text(page, running):
     assert page.title() != "1"
 
 
+def ended(group_id: str) -> str:
+    at = {"partition": 0, "offset": 1, "timestamp_ms": 0}
+    return json.dumps(
+        {"event": "rebalance_ended", "group_id": group_id, "to_epoch": 9, "outcome": "converged", "at": at}
+    )
+
+
+def test_the_page_of_a_group_follows_its_rows(page, running):
+    page.goto(f"{running.address}#group={GROUP}")
+    page.wait_for_selector("#group-title")
+    page.wait_for_timeout(500)  # the rows before are not new
+    with page.expect_request("**/api/group?*"):
+        running.live.publish(ended(GROUP))
+    expect(page.locator("#news")).to_be_empty()
+
+
+def test_what_was_chosen_stays_and_a_link_shows_what_is_new(page, running):
+    page.goto(f"{running.address}#group={GROUP}&epoch=2")
+    page.wait_for_selector("#group-title")
+    page.wait_for_timeout(500)
+    running.live.publish(ended("another"))
+    running.live.publish(ended(GROUP))
+    expect(page.locator("#news")).to_contain_text("New in this group: rebalance ended: ? → 9, converged")
+    with page.expect_request("**/api/group?*"):
+        page.get_by_role("link", name="show it").click()
+    expect(page.locator("#news")).to_be_empty()
+    assert "epoch=2" in page.url
+
+
+def test_the_list_of_groups_follows_what_is_read(page, running):
+    page.goto(running.address)
+    page.wait_for_selector("#groups-place tbody tr")
+    expect(page.locator("#live-state")).not_to_contain_text("Not connected")
+    with page.expect_request("**/api/groups?*"):
+        running.live.announce_news()
+    expect(page.locator("#live-older")).to_contain_text("reload")
+
+
 def test_inline_code_does_not_run(browser, running):
     page = browser.new_page()
     page.goto(running.address)

@@ -2,6 +2,13 @@
 const title = document.title;
 let opener = null;
 let shownAddress = null;
+let isStale = false;
+// What is shown is asked for again, and stays where it is.
+function again() {
+  shownAddress = null;
+  isStale = true;
+  return route();
+}
 async function route() {
   if (location.hash === shownAddress) return;
   shownAddress = location.hash;
@@ -14,6 +21,7 @@ async function route() {
     byId("group").hidden = true;
     byId("overview").hidden = false;
     present = null;
+    byId("news")?.replaceChildren();
     showOverview();
     if (!cameBack) return;
     redrawAll();
@@ -24,18 +32,21 @@ async function route() {
   // A group that is longer than the page is asked for again where the window changes.
   const window = `${parts.get("since")} ${parts.get("until")}`;
   const isOther = present?.id !== id;
-  if (isOther || (source.isServed && window !== present.window && present.group.rebalances.length < present.group.line.rebalances)) {
+  if (isOther || isStale || (source.isServed && window !== present.window && present.group.rebalances.length < present.group.line.rebalances)) {
     const { hash } = location;
     const group = await source.group(id);
     if (location.hash !== hash) return;
+    const hadFocus = document.activeElement === byId("group-title");
+    isStale = false;
+    byId("news")?.replaceChildren();
     present = group && { ...groupView(group), window };
     byId("group").replaceChildren(present ? present.element : el("p", { class: "notice" }, `This report has no group ${id}. `, el("a", { href: "#" }, "All groups")));
     byId("overview").hidden = true;
     byId("group").hidden = false;
     if (isOther) {
       scrollTo(0, 0);
-      byId("group-title")?.focus({ preventScroll: true });
     }
+    if (isOther || hadFocus) byId("group-title")?.focus({ preventScroll: true });
   }
   if (!present) return;
   const isOtherMoment = parts.get("moment") !== null && (isOther || parts.get("moment") !== present.moment || parts.get("than") !== present.than);

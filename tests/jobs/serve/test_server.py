@@ -20,7 +20,7 @@ from jobs.report.data import GroupDetail, Report
 from jobs.serve import live as live_module
 from jobs.serve import server as server_module
 from jobs.serve.guard import Guard
-from jobs.serve.live import Live
+from jobs.serve.live import NEWS, NOW, Live
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, ServedOffset, ServedSetting, ServedSettings
 from jobs.serve.server import served
 from jobs.serve.site import GroupsAsked, Site
@@ -261,7 +261,7 @@ def test_pages_that_follow_are_few_and_bounded(monkeypatch):
         assert rows is not None
         for number in range(5):
             live.publish(str(number))
-        assert [*rows] == [b"retry: 2000\n\n"], "a page that is too slow is let go"
+        assert [*rows] == [b"retry: 2000\n\n", NOW], "a page that is too slow is let go"
     with live.followed() as rows:
         assert rows is not None
 
@@ -273,4 +273,9 @@ def test_a_page_that_comes_later_gets_the_last_rows_and_no_more(monkeypatch):
         live.publish(str(number))
     with live.followed() as rows:
         assert rows is not None
-        assert [*islice(rows, 3)] == [b"retry: 2000\n\n", b"data: 3\n\n", b"data: 4\n\n"]
+        assert live.is_followed
+        assert [*islice(rows, 4)] == [b"retry: 2000\n\n", b"data: 3\n\n", b"data: 4\n\n", NOW]
+        live.announce_news()
+        live.publish("5")
+        assert [*islice(rows, 2)] == [NEWS, b"data: 5\n\n"]
+    assert not live.is_followed
