@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,7 @@ from jobs.checks import project
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine
+from jobs.tables.reader import Row
 from jobs.tables.table import Table
 
 MOST_ROWS: Final = 500_000
@@ -162,7 +163,7 @@ def _trend(engine: Engine) -> Iterator[Mapping[str, object]]:
         yield from _compared("rebalances", new)
 
 
-def _compared(what: str, rows: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, object]]:
+def _compared(what: str, rows: Iterator[Row]) -> Iterator[Mapping[str, object]]:
     by_cluster: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for row in rows:
         if row["value"] is not None:

@@ -17,7 +17,7 @@ from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.news import StoredNews
 from jobs.settings import Settings
 from jobs.tables.delta import Tables
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 OFFSETS_TOPIC = GROUP_LOG
 MEASURES = (
@@ -86,10 +86,6 @@ RATES: Final = {
     "hours_since_last_record": "the newest record is {:.1f} hours old",
 }
 """What a measure says that counts nothing."""
-
-
-Row = Mapping[str, Any]
-"""A cluster with each of MEASURES; None: the tables do not show it."""
 
 
 class Measures(NamedTuple):

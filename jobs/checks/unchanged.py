@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from jobs.checks.measures import RATES, Row, measure
+from jobs.checks.measures import RATES, measure
 from jobs.checks.validation import CheckRun, Result
 from jobs.installation import software_version
 from jobs.settings import Settings
@@ -15,6 +15,7 @@ from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.reader import Row
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.versions import made_from, note_of

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 from coordinator_core.errors import InputError
 from jobs.checks import project
 from jobs.checks.gated import MOST_NAMED
-from jobs.checks.measures import MEASURES, Row
+from jobs.checks.measures import MEASURES
 from jobs.checks.project import key_of
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
+from jobs.tables.reader import Row
 from jobs.tables.spark_errors import one_line
 
 CRITICAL: Final = "critical"

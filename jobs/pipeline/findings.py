@@ -38,7 +38,7 @@ from jobs.tables.delta import Tables
 from jobs.tables.engine import Rows
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.snapshots import END_OFFSETS
@@ -106,7 +106,7 @@ def _told_of_groups(engine: TableReader, cluster: str) -> list[str]:
     return [str(part) for part in (sorted(at_end.features.items()), sorted(at_end.settings.items()), of_brokers)]
 
 
-def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:
+def _changed(tables: Tables, newest: Mapping[str, str], before: Row, now: Row) -> Changed:
     """Return which groups have changed since the findings were made that have the note ``before``."""
     if any(before.get(name) != now[name] for name in ("limits", "software", "settings")):
         return dict.fromkeys(newest)
@@ -168,9 +168,7 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
     return pa.concat_tables([few(FINDINGS, rows) for rows in parts_of_table])
 
 
-def _marked(
-    rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[CoveredRows]]
-) -> Iterator[dict[str, object]]:
+def _marked(rows: Iterable[Row], storms: Mapping[str, Sequence[CoveredRows]]) -> Iterator[dict[str, object]]:
     """Yield the rows, those of clusters with their storms by what these cover."""
     for row in rows:
         covered = row["covered"]
@@ -194,7 +192,7 @@ def _divided(tables: Tables, cluster: str, wanted: list[str] | None, parts: int)
         yield wanted[begin : begin + size]
 
 
-def _row(row: Mapping[str, Any]) -> FindingRow:
+def _row(row: Row) -> FindingRow:
     """Return a row of the table, or one that is new, as the core has it."""
     evidence = tuple(LogPosition(**at) if isinstance(at, Mapping) else at for at in row["evidence"])
     return FindingRow(**{name: row[name] for name in FindingRow._fields} | {"evidence": evidence})

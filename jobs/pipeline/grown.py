@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +18,7 @@ from jobs.sources.files import LogFile
 from jobs.sources.segments import LENGTH_AT, Range, SegmentsReader, read_range
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.reader import Value
+from jobs.tables.reader import Row, Value
 
 Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -77,7 +77,7 @@ def rest(
     return source.behind(starts), partial(_without, identify=identify, strays=[stray for stray, _ in strays])
 
 
-def _may_be(row: Mapping[str, Any], log: LogFile, topic: str) -> bool:
+def _may_be(row: Row, log: LogFile, topic: str) -> bool:
     """Return whether rows may be of this file, as it was: bytes of one log partition, each with its batch."""
     place = (row["log_topic"], row["log_partition"])
     is_segment = not (log.texts or log.is_snapshot or log.upto is not None)

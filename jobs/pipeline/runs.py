@@ -18,7 +18,7 @@ from jobs.relations import gaps
 from jobs.relations.gaps import Place
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.table import few
 
@@ -90,7 +90,7 @@ class RunRow(NamedTuple):
     unknown_offsets: int | None
     missing_offsets: int | None
     damaged_offsets: int | None
-    gaps: list[Mapping[str, Any]] | None
+    gaps: list[Row] | None
     finished_at: datetime
     version: str
 

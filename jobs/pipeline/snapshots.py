@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING
 from jobs.pipeline import runs
 from jobs.sources.snapshot_files import SINGLE_SETTING, read_rows, single_settings
 from jobs.tables.delta import Tables
+from jobs.tables.reader import Row
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table, few
 
@@ -93,7 +94,7 @@ def _telling(settings: Iterable[Setting]) -> list[Setting]:
     return kept
 
 
-def _new(tables: Tables, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, object]]:
+def _new(tables: Tables, table: Table, rows: Sequence[Row]) -> list[Mapping[str, object]]:
     """Return the rows whose key the table does not have, each once."""
     if not rows:
         return []

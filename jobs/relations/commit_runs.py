@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.group import GROUP_ENDS
@@ -15,7 +14,7 @@ from jobs.relations.commit_sums import topic_ends
 from jobs.relations.commits import ABORTED, KEY, OF_GROUP, in_order
 from jobs.relations.positions import stored_position
 from jobs.relations.topics import topics_given
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 RUNS: Final = f"""
 {in_order(KEY, OF_GROUP)}, edges AS (
@@ -122,7 +121,7 @@ def stored_commits(tables: TableReader, cluster: str, group_id: str) -> GroupCom
     )
 
 
-def _run(row: Mapping[str, Any]) -> CommitRun:
+def _run(row: Row) -> CommitRun:
     log = row["log_partition"]
     held = None
     if row["gone_before"] is False:

@@ -21,7 +21,7 @@ from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.relations.positions import stored_position
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
@@ -46,9 +46,9 @@ class Summary(NamedTuple):
     last_partition: int
     last_offset: int
     last_ms: int
-    rewinds: Sequence[Mapping[str, Any]] | None
-    removals: Sequence[Mapping[str, Any]] | None
-    pending: Sequence[Mapping[str, Any]] | None
+    rewinds: Sequence[Row] | None
+    removals: Sequence[Row] | None
+    pending: Sequence[Row] | None
     rewind_count: int | None
     removal_count: int | None
 
@@ -226,18 +226,18 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
     )
 
 
-def _rewind(row: Mapping[str, Any]) -> Rewind:
+def _rewind(row: Row) -> Rewind:
     return Rewind(stored_position(**row["at"]), row["before"], row["after"], row["metadata"])
 
 
-def _removal(row: Mapping[str, Any], group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
+def _removal(row: Row, group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
     at = stored_position(**row["at"])
     same_time = (end for end in group_ends if end.timestamp_ms == at.timestamp_ms >= 0)
     in_deletion = any(end.log_offset > at.offset for end in same_time)
     return Removal(at, row["offset"], removal_cause(at.timestamp_ms, topic_ends, row, in_deletion=in_deletion))
 
 
-def removal_cause(at_ms: int, topic_ends: Sequence[int], row: Mapping[str, Any], *, in_deletion: bool) -> str:
+def removal_cause(at_ms: int, topic_ends: Sequence[int], row: Row, *, in_deletion: bool) -> str:
     """Return why an offset was removed; ``row`` has the age of the commit, and whether its expiry had passed.
 
     ``in_deletion``: a tombstone of the group follows at the same time. A coordinator that deletes a group writes the

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -34,11 +34,10 @@ from jobs.relations.commits import KEY as GROUP_KEY
 from jobs.relations.commits import in_order
 from jobs.relations.logs import log_reaches
 from jobs.relations.positions import stored_position
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 from jobs.tables.row_reader import reader
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
-Row = Mapping[str, Any]
 
 KEY: Final = ("group_id", "log_partition", "topic", "partition")
 OF_KEY: Final = ", ".join(KEY)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 READ: Final = """
 SELECT run_id, log_topic, log_partition, min(first_offset) AS first_offset, max(last_offset) AS last_offset,
@@ -29,7 +29,7 @@ def late_records(tables: TableReader, cluster: str, nights: Sequence[str]) -> di
     return {night: late for night, late in found.items() if late}
 
 
-def _late(rows: Sequence[Mapping[str, Any]], until: str) -> list[str]:
+def _late(rows: Sequence[Row], until: str) -> list[str]:
     """Return the log partitions of which runs from ``until`` on have records from before what earlier runs have."""
     last: dict[tuple[str, int], int] = {}
     newest_ms = -1

@@ -15,7 +15,7 @@ from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT, log_name
 from jobs.tables.columns import PLACED
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 LAST_OFFSET: Final = 1 << 62
 """Stands for the end of a moment that has none."""
@@ -162,11 +162,11 @@ def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extent
     return {place: _from_ranges(of_place) for place, of_place in ranges.items() if place not in in_doubt}, in_doubt
 
 
-def _lacks_offsets(ranges: list[Mapping[str, Any]]) -> bool:
+def _lacks_offsets(ranges: list[Row]) -> bool:
     return bool(sum(row["records"] for row in ranges) != max(row["last"] for row in ranges) + 1)
 
 
-def _from_ranges(ranges: list[Mapping[str, Any]]) -> StoredLogExtent:
+def _from_ranges(ranges: list[Row]) -> StoredLogExtent:
     """Return a partition at its end from its ranges by leader epoch."""
     epochs = [(row["first"], row["leader_epoch"]) for row in ranges if row["leader_epoch"] is not None]
     return StoredLogExtent(any(row["has_start"] for row in ranges), epochs)
@@ -214,11 +214,11 @@ def names_without_ends(extents: Extents) -> list[str]:
     return [log_name(*place) for place, extent in sorted(extents.items()) if extent.may_hide_ends]
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def _place(row: Row) -> Place:
     return row["log_topic"], row["log_partition"]
 
 
-def _cut_off(extents: Extents, records: list[Mapping[str, Any]], tables: TableReader, cluster: str) -> None:
+def _cut_off(extents: Extents, records: list[Row], tables: TableReader, cluster: str) -> None:
     """Set where the offsets that the moment names end the partitions, and the times of the records on both sides."""
     if all(extent.asked is None for extent in extents.values()):
         return
@@ -254,7 +254,7 @@ def _times(tables: TableReader, cluster: str, wanted: list[tuple[Place, int]]) -
     return {(_place(row), row["log_offset"]): row["timestamp_ms"] for row in rows}
 
 
-def _add_gaps(extents: Extents, rows: list[Mapping[str, Any]], tables: TableReader, cluster: str) -> None:
+def _add_gaps(extents: Extents, rows: list[Row], tables: TableReader, cluster: str) -> None:
     """Set for each partition what is missing as seen from the moment."""
     for place, extent in extents.items():
         extent.gaps = LogGaps(at_end=extent.end is None)
@@ -272,7 +272,7 @@ def _add_gaps(extents: Extents, rows: list[Mapping[str, Any]], tables: TableRead
         extent.transactions_are_known = is_known and not seen.may_hide_ends
 
 
-def _bounds(rows: list[Mapping[str, Any]]) -> _Bounds:
+def _bounds(rows: list[Row]) -> _Bounds:
     first = min(rows, key=lambda row: row["first"])
     return _Bounds(
         first["first"],

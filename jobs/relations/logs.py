@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.folds.group_history import ShareLogs
 from coordinator_core.audit.folds.topics_at_end import CountedLife, TopicsAtEnd
@@ -24,7 +24,7 @@ from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS, log_name
 from jobs.tables.columns import LOG_PARTITION, PLACED
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block of ``RANGES``."""
@@ -300,7 +300,7 @@ def _lost_at_ends(tables: TableReader, cluster: str, topics: Sequence[str]) -> I
             yield place, (last + 1, lost)
 
 
-def _lost_in(runs: list[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+def _lost_in(runs: list[Row]) -> Iterator[tuple[int, int]]:
     """Yield the offsets that are lost in a log partition, from its runs, the newest first.
 
     A run lists the gaps from its first offset on as they were then, so that it replaces what earlier ones list there.

@@ -6,9 +6,9 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.broker_history import COORDINATED
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -27,7 +27,7 @@ from jobs.relations.snapshot_news import snapshot_news
 from jobs.relations.topic_lines import has_new_topic_lines, topics_of_stored_lines
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 IN_LOG: Final = "stray IS NULL"
 """Rows with an offset in the log; those of snapshots have none."""
@@ -397,7 +397,7 @@ def snapshot(tables: TableReader, cluster: str) -> KeptSnapshot | None:
     return KeptSnapshot(name, LogPosition(partition, end - 1, time_ms), run_id)
 
 
-def _records(rows: Iterable[Mapping[str, Any]]) -> Iterator[AnyRecord]:
+def _records(rows: Iterable[Row]) -> Iterator[AnyRecord]:
     decoder = RecordDecoder(Family.METADATA)
     for row in rows:
         offset = -1 if row["log_offset"] is None else row["log_offset"]

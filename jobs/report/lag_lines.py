@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from jobs.report.data import LagLine
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 MOST_TIMES: Final = 200
 """The last snapshots that the report has."""
@@ -49,7 +49,7 @@ def lag_lines(points: Iterable[Mapping[str, object]]) -> tuple[LagLine, ...]:
     return tuple(lines[:MOST_LINES])
 
 
-def _line(points: list[Mapping[str, Any]]) -> LagLine:
+def _line(points: list[Row]) -> LagLine:
     columns = ("timestamp_ms", "end_offset", "committed_offset", "lag", "status")
     series = (tuple(point[name] for point in points) for name in columns)
     return LagLine(points[0]["topic"], points[0]["partition"], *series)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import nlargest
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
@@ -28,7 +28,7 @@ from jobs.report.lag_lines import stored_lags
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.tables.night_rows import stored_nights
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 PLACE: Final = itemgetter("log_topic", "log_partition")
 
@@ -130,7 +130,7 @@ def stored_coverage(tables: TableReader, cluster: str) -> Iterator[LogCoverage]:
     yield from sorted(of_logs, key=lambda each: (FAMILIES[each.topic].value, each.topic, each.partition))
 
 
-def _coverage(place: tuple[str, int], ranges: list[Mapping[str, Any]]) -> LogCoverage:
+def _coverage(place: tuple[str, int], ranges: list[Row]) -> LogCoverage:
     """Return the coverage of a log partition from its ranges in the order of the log."""
     first, last = ranges[0]["first_offset"], max(row["last_offset"] for row in ranges)
     records = sum(row["records"] for row in ranges)

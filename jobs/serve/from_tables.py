@@ -46,7 +46,7 @@ from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_w
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked
 from jobs.settings import Settings
-from jobs.tables.reader import TableReader, Value
+from jobs.tables.reader import Row, TableReader, Value
 from jobs.tables.row_reader import reader
 
 REFRESH_S: Final = 60.0
@@ -338,19 +338,19 @@ class ServedTables:
             return ()
         given: dict[str, Any] = {"cluster": self._cluster, "groups": list(ids), "low": min(ids), "high": max(ids)}
 
-        def by_group(sql: str, **values: Any) -> dict[str, Mapping[str, Any]]:
+        def by_group(sql: str, **values: Any) -> dict[str, Row]:
             return {row["group_id"]: row for row in tables.rows(sql, **given, **values)}
 
         epochs = by_group(EPOCHS, at_ms=at_ms)
         last = by_group(NEWEST.format(among=AMONG)) if len(epochs) < len(ids) else {}
         members, rebalances = by_group(MEMBERS, at_ms=at_ms), by_group(REBALANCES, at_ms=at_ms)
         lags = by_group(LAGS, at_ms=at_ms) if tables.exists("lag_history") else {}
-        owners = defaultdict[str, list[Mapping[str, Any]]](list)
+        owners = defaultdict[str, list[Row]](list)
         for row in tables.rows(OWNERS, **given, at_ms=at_ms):
             owners[row["group_id"]].append(row)
         named = sorted({row["member_id"] for rows in owners.values() for row in rows})
         clients = {row[:2]: row[2] for row in tables.tuples(CLIENTS, **given, members=named)} if named else {}
-        nothing: Mapping[str, Any] = {}
+        nothing: Row = {}
         return tuple(
             GroupAt(
                 group_id=group_id,

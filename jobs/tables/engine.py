@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from jobs.settings import EngineLimits
-from jobs.tables.reader import TableReader, Value, can_open, is_folder
+from jobs.tables.reader import Row, TableReader, Value, can_open, is_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,7 +152,7 @@ class Engine:
         """Return whether the table exists; see ``TableReader``."""
         return self._either(lambda reader: reader.exists(table))
 
-    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+    def rows(self, sql: str, **values: Value) -> Iterator[Row]:
         """Yield the rows of a query; see ``TableReader``. A query whose tables all can be read here is read here."""
         return self._opened(lambda reader: reader.rows(sql, **values))
 

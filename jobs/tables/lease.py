@@ -19,11 +19,11 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ from jobs.tables.conflicts import repeated
 from jobs.tables.delta import Tables
 from jobs.tables.engine import is_elsewhere
 from jobs.tables.nightly import LEASES
-from jobs.tables.reader import sql_text
+from jobs.tables.reader import Row, sql_text
 from jobs.tables.table import Table, few
 from jobs.tables.write_errors import writing
 
@@ -235,7 +235,7 @@ class Lease:
     def _take_from(self, before: str | None) -> bool:
         return self._update({"owner": self.owner, "acquired_at": _now(), "expires_at": _now() + self._length}, before)
 
-    def _update(self, values: Mapping[str, Any], owner: str | None) -> bool:
+    def _update(self, values: Row, owner: str | None) -> bool:
         """Change the row if ``owner`` holds the lease. Return whether it was changed."""
         if self._tables.local(LEASES) is not None:
             return self._update_here(values, owner)
@@ -244,7 +244,7 @@ class Lease:
         is_row = f"name = {sql_text(self._name)} AND {is_owner}"
         return self._changed(f"UPDATE {self._tables.name(LEASES)} SET {changes} WHERE {is_row}")
 
-    def _update_here(self, values: Mapping[str, Any], owner: str | None) -> bool:
+    def _update_here(self, values: Row, owner: str | None) -> bool:
         # Not each commit of the table changes the row: VACUUM makes one, too.
         for _ in range(RETRIES):
             local = self._tables.local(LEASES)

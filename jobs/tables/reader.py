@@ -44,6 +44,10 @@ def missing_table(location: str, name: str) -> MissingTableError:
     return MissingTableError(f"table {name} at {location} does not exist")
 
 
+Row = Mapping[str, Any]
+"""A row of a query, by the names of its columns: the text of the query says which they are, and of which types."""
+
+
 class TableReader(Protocol):
     """Reads the tables at one location."""
 
@@ -58,7 +62,7 @@ class TableReader(Protocol):
             InputError: the table exists, but cannot be read.
         """
 
-    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+    def rows(self, sql: str, **values: Value) -> Iterator[Row]:
         """Yield the rows of a query by the names of the columns; structs are mappings, arrays are lists.
 
         In the SQL, ``$name`` is a table of that name, ``:name`` one of ``values``, ``bytes_of(name)`` the number of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -21,7 +20,7 @@ from jobs.relations.logs import LogFacts
 from jobs.relations.offsets import newest_ends
 from jobs.tables.columns import plain
 from jobs.tables.delta import Tables
-from jobs.tables.reader import sql_text
+from jobs.tables.reader import Row, sql_text
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.spark_reader import in_spark, sent, spark_types
@@ -131,7 +130,7 @@ def by_group(rows: DataFrame) -> DataFrame:
     return rows.repartition("group_id").sortWithinPartitions("group_id")
 
 
-def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, RowKind]) -> Iterator[OfGroup]:
+def rows_read(rows: Iterable[Row], of_kinds: Mapping[str, RowKind]) -> Iterator[OfGroup]:
     """Yield the rows of ``history_rows`` as ``gathered`` takes them."""
     for row in rows:
         kind, values = of_kinds[row["kind"]], json.loads(row["row"])

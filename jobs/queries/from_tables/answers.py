@@ -27,7 +27,7 @@ from jobs.relations.moment import AsOf
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.relations.unreadable import ignored_types
 from jobs.sources.files import GROUP_TOPICS
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 from jobs.tables.row_reader import reader
 
 if TYPE_CHECKING:  # what a history consists of is imported once it is asked for: it is half of the core
@@ -323,7 +323,7 @@ class StoredAnswers:
             wanted += " AND group_id = :group_id"
         if since_ms is not None:
             wanted += " AND t.at.timestamp_ms >= :since_ms"
-        given: Mapping[str, Any] = {"cluster": self.cluster, "group_id": group_id, "since_ms": since_ms}
+        given: Row = {"cluster": self.cluster, "group_id": group_id, "since_ms": since_ms}
         read = reader(of)
         rows = self.tables.rows(f"SELECT * FROM ${table} AS t WHERE {wanted}", **given)
         return self.knowledge().lost.all_known(read(row) for row in rows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
@@ -17,6 +17,7 @@ from jobs.relations.log_extent import NOTHING, Extents, any_of, before_end, by_p
 from jobs.relations.positions import stored_position
 from jobs.relations.up_to_date import has_all_commits
 from jobs.tables.columns import PLACED
+from jobs.tables.reader import Row
 
 GROUP: Final = "log_topic, log_partition, group_id"
 ORDER: Final = "group_id, log_topic, log_partition"
@@ -30,8 +31,6 @@ OF_GROUP: Final = itemgetter("log_topic", "log_partition", "group_id")
 
 GroupKey = tuple[str, int, str]
 """Log topic, log partition and group id."""
-
-Row = Mapping[str, Any]
 
 
 class GroupCommitsThen(NamedTuple):

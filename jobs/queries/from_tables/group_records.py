@@ -14,11 +14,12 @@ from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import AnyRecord
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.queries.from_tables.commits import OF_GROUP, GroupKey, Row
+from jobs.queries.from_tables.commits import OF_GROUP, GroupKey
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.log_extent import NOTHING, Extents, before_end, followed
 from jobs.relations.positions import stored_position
 from jobs.sources.files import FAMILIES
+from jobs.tables.reader import Row
 
 GROUP: Final = ("log_topic", "log_partition", "group_id")
 RECORD: Final = ", ".join((*GROUP, "log_offset", "timestamp_ms", "batch_base", "key", "value"))

@@ -16,7 +16,6 @@ from jobs.queries.from_tables.commits import (
     NO_COMMITS,
     GroupCommitsThen,
     GroupKey,
-    Row,
     commits_then,
     order_of_groups,
     read_offsets,
@@ -26,6 +25,7 @@ from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.unread_keys import UnreadKeys
 from jobs.relations.log_extent import Extents, StoredLogExtent
+from jobs.tables.reader import Row
 
 
 @dataclass(slots=True)

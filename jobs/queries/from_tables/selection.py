@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from jobs.tables.reader import TableReader, Value
+from jobs.tables.reader import Row, TableReader, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Selection:
         of_group = "" if self.group_id is None else " AND group_id = :group_id"
         return f"cluster = :cluster AND log_topic IN :topics{of_group}"
 
-    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+    def rows(self, sql: str, **values: Value) -> Iterator[Row]:
         """Yield the rows of a query, as the reader of the tables does."""
         given: dict[str, Value] = {"cluster": self.cluster, "topics": self.topics, "group_id": self.group_id}
         return self.tables.rows(sql, **given, **values)

@@ -16,13 +16,14 @@ from coordinator_core.groups.log_partition import log_partition_of
 from jobs import settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, Part, Row, _of, measure, missing
+from jobs.checks.measures import MEASURES, Part, _of, measure, missing
 from jobs.checks.validation import CheckRun, Result
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.replay import LATE, MOVED
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.reader import Row
 from jobs.tables.results import FINDINGS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, append, fill

@@ -19,12 +19,13 @@ from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, Row
+from jobs.checks.measures import MEASURES
 from jobs.checks.project import check_location, write_project
 from jobs.checks.validation import CheckRun, Result, write_measures
 from jobs.cli.app import app
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
+from jobs.tables.reader import Row
 from jobs.tables.results import CHECK_RESULTS
 from tests.shared_data import ROOT
 
