@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
+from coordinator_core.assignors.case_files.case_forms import BrokerCase, BrokerStep, CaseSubscriber, CaseTopic
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
@@ -13,14 +13,14 @@ from coordinator_core.assignors.registry import Assign
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import AssignorError, InputError
 
-Step = dict[str, Any]
+StepResult = dict[str, object]
 
 
 class _Group:
     """The group of a case with the topics of its cluster, as the steps have left them."""
 
     def __init__(
-        self, group_type: AssignedGroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
+        self, group_type: AssignedGroupType, assignor: str, case: BrokerCase, profile: Profile, assign: Assign
     ) -> None:
         self.assign = assign
         self.view = SubscriptionView(group_type, jdk=profile.jdk)
@@ -30,7 +30,7 @@ class _Group:
         self.uninitialized: dict[str, set[int]] = {}
         self.change_topics(case.get("topics", ()))
 
-    def change_topics(self, changes: Sequence[Mapping[str, Any]]) -> None:
+    def change_topics(self, changes: Sequence[CaseTopic]) -> None:
         """New topics, other partition counts, deletions (-1)."""
         for change in changes:
             if change["partitions"] == -1:
@@ -38,7 +38,7 @@ class _Group:
             else:
                 self.topics[change["name"]] = Topic(change["name"], change["id"], change["partitions"])
 
-    def step(self, step: Mapping[str, Any]) -> Step:
+    def step(self, step: BrokerStep) -> StepResult:
         """Return what one step gives; where the assignor fails, nothing of its result is applied."""
         self.change_topics(step.get("topics", ()))
         for regex, topics in step.get("regexes", {}).items():
@@ -67,7 +67,7 @@ class _Group:
             return {"skipped": True}
         return self._assign({by: self.view.members[by]})
 
-    def _assign(self, updates: dict[str, Subscriber]) -> Step:
+    def _assign(self, updates: dict[str, Subscriber]) -> StepResult:
         """One heartbeat of a member that leads to a new target, and the records that it causes.
 
         Kafka compares targets with those before the heartbeat, in which a static member's successor has none.
@@ -108,8 +108,8 @@ class _Group:
 
 
 def run(
-    group_type: AssignedGroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
-) -> dict[str, Any]:
+    group_type: AssignedGroupType, assignor: str, case: BrokerCase, profile: Profile, assign: Assign
+) -> dict[str, object]:
     """Return every step of the case, one after another."""
     group = _Group(group_type, assignor, case, profile, assign)
     return {"steps": [group.step(step) for step in case["steps"]]}
@@ -120,7 +120,7 @@ range_ = partial(run, AssignedGroupType.CONSUMER, "range")
 simple = partial(run, AssignedGroupType.SHARE, "simple")
 
 
-def _subscriber(member: Mapping[str, Any]) -> Subscriber:
+def _subscriber(member: CaseSubscriber) -> Subscriber:
     return Subscriber(tuple(member["topics"]), member.get("regex"), member.get("instance"), member.get("rack"))
 
 
@@ -128,7 +128,7 @@ def _same(one: Partitions, other: Partitions) -> bool:
     return one.keys() == other.keys() and all(set(numbers) == set(other[topic]) for topic, numbers in one.items())
 
 
-def _presented(spec: GroupSpec) -> dict[str, Any]:
+def _presented(spec: GroupSpec) -> dict[str, object]:
     return {
         "type": "HOMOGENEOUS" if spec.homogeneous else "HETEROGENEOUS",
         "order": list(spec.members),
@@ -137,7 +137,7 @@ def _presented(spec: GroupSpec) -> dict[str, Any]:
     }
 
 
-def _listed(assignment: Mapping[str, Partitions]) -> dict[str, list[Any]]:
+def _listed(assignment: Mapping[str, Partitions]) -> dict[str, list[list[object]]]:
     """Assignments as ordered lists; members without any are left out."""
     return {
         member: [[topic, list(numbers)] for topic, numbers in partitions.items()]

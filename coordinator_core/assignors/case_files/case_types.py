@@ -11,7 +11,7 @@ from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.errors import INVALID, InputError
 
-Runner = Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]
+Runner = Callable[[Any, Profile, Assign], dict[str, Any]]
 """A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
 
 RUNNERS: dict[str, Runner] = {

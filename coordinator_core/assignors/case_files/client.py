@@ -5,8 +5,8 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
-from typing import Any
 
+from coordinator_core.assignors.case_files.case_forms import CaseMember, ClassicCase, LeaderTopic
 from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS, remembered
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
@@ -19,15 +19,15 @@ NAMES = tuple(dict.fromkeys(chain(*CLIENTS.values())))
 """The names of the assignors of all clients."""
 
 
-def runner(name: str) -> Callable[[Mapping[str, object], Profile, Assign], dict[str, object]]:
+def runner(name: str) -> Callable[[ClassicCase, Profile, Assign], dict[str, object]]:
     """Return the function that runs cases of this assignor. The assignor's memory lives while its member is in
     the group.
     """
 
-    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+    def run(case: ClassicCase, profile: Profile, assign: Assign) -> dict[str, object]:
         client = case.get("client", JAVA)
         broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
-        memories: dict[str, Any] = {}
+        memories: dict[str, object] = {}
         results: list[dict[str, object]] = []
         for step in case["steps"]:
             joined = _members(step["members"])
@@ -47,7 +47,7 @@ def runner(name: str) -> Callable[[Mapping[str, object], Profile, Assign], dict[
     return run
 
 
-def _members(members: Iterable[Mapping[str, Any]]) -> dict[str, ClassicMemberSpec]:
+def _members(members: Iterable[CaseMember]) -> dict[str, ClassicMemberSpec]:
     specs: dict[str, ClassicMemberSpec] = {}
     for member in members:
         if member["id"] in specs:
@@ -64,7 +64,7 @@ def _members(members: Iterable[Mapping[str, Any]]) -> dict[str, ClassicMemberSpe
     return specs
 
 
-def _image(topics: Iterable[Mapping[str, Any]], broker_racks: Mapping[int, str | None]) -> TopicImage:
+def _image(topics: Iterable[LeaderTopic], broker_racks: Mapping[int, str | None]) -> TopicImage:
     image = []
     for topic in topics:
         if topic["partitions"] < 0:

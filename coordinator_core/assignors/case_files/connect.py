@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from coordinator_core.assignors.case_files.case_forms import CaseWorker, ConnectCase
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask, WorkerSpec
@@ -21,12 +21,12 @@ MOST_DIGITS = 10
 """Digits of a task's number, which is a 32-bit integer."""
 
 
-def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+def run(case: ConnectCase, profile: Profile, assign: Assign) -> dict[str, object]:
     """Return the rounds of one case. A worker's assignor is kept as long as the worker is in the group."""
     protocol = PROTOCOLS.get(case["protocol"])
     if protocol is None:
         raise InputError(f"no Connect protocol {case['protocol']!r}; there are {', '.join(PROTOCOLS)}")
-    memories: dict[str, Any] = {}
+    memories: dict[str, object] = {}
     steps: list[dict[str, object]] = []
     for step in case["steps"]:
         members = leader_order(_workers(step["members"]))
@@ -53,7 +53,7 @@ def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, 
     return {"steps": steps}
 
 
-def _workers(members: Iterable[Mapping[str, Any]]) -> dict[str, WorkerSpec]:
+def _workers(members: Iterable[CaseWorker]) -> dict[str, WorkerSpec]:
     workers: dict[str, WorkerSpec] = {}
     for member in members:
         if member["id"] in workers:
@@ -71,7 +71,7 @@ def _task(text: str) -> ConnectorTask:
     return connector, int(number)
 
 
-def _step(assigned: Assignment[LeaderAssignment]) -> dict[str, Any]:
+def _step(assigned: Assignment[LeaderAssignment]) -> dict[str, object]:
     workers = {}
     for worker in sorted(assigned.members, key=utf16):
         given = assigned.members[worker]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
+from coordinator_core.assignors.case_files.case_forms import CaseProcess, CaseTopology, StreamsInput, StreamsStep
 from coordinator_core.assignors.coordinator_view import Process, StreamsView
 from coordinator_core.assignors.inputs import (
     Assignment,
@@ -21,12 +21,9 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.java.hash_codes import utf16
 
-Step = dict[str, Any]
+StepResult = dict[str, object]
 StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
 Offsets = dict[TaskId, int]
-
-CONFIGS = ("num_standby_replicas", "num_warmup_replicas", "acceptable_recovery_lag", "rack_aware_tags")
-"""The configurations of a case; the last three are of KIP-1071, and only ``highly_available`` reads them."""
 
 
 class StreamsCase:
@@ -35,9 +32,7 @@ class StreamsCase:
     ``offsets`` has what each member reported last: the offsets of its process's state, and the ends that it knows.
     """
 
-    def __init__(
-        self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, object], profile: Profile
-    ) -> None:
+    def __init__(self, view: StreamsView, run_assignor: StreamsAssign, case: StreamsInput, profile: Profile) -> None:
         self.view = view
         self.run_assignor = run_assignor
         self.profile = profile
@@ -46,19 +41,23 @@ class StreamsCase:
         self.configs = StreamsConfigs()
         self.change_topology(case)
 
-    def change_topology(self, change: Mapping[str, Any]) -> None:
+    def change_topology(self, change: CaseTopology) -> None:
         """Set other subtopologies, or other configurations."""
         if "subtopologies" in change:
             self.subtopologies = [
                 SubtopologyTasks(subtopology["id"], subtopology["tasks"], subtopology["stateful"])
                 for subtopology in change["subtopologies"]
             ]
-        changed = {name: change[name] for name in CONFIGS if name in change}
-        if "rack_aware_tags" in changed:
-            changed["rack_aware_tags"] = tuple(changed["rack_aware_tags"])
-        self.configs = replace(self.configs, **changed)
+        tags = change.get("rack_aware_tags")
+        now = self.configs
+        self.configs = StreamsConfigs(
+            change.get("num_standby_replicas", now.num_standby_replicas),
+            change.get("num_warmup_replicas", now.num_warmup_replicas),
+            change.get("acceptable_recovery_lag", now.acceptable_recovery_lag),
+            now.rack_aware_tags if tags is None else tuple(tags),
+        )
 
-    def step(self, step: Mapping[str, Any]) -> Step:
+    def step(self, step: StreamsStep) -> StepResult:
         """Return the result of one step; if the assignor fails, nothing of its result is applied."""
         self.change_topology(step)
         if step["op"] == "join":
@@ -87,7 +86,7 @@ class StreamsCase:
             return {"skipped": True}
         return self._assign(by, self.view.members[by])
 
-    def _report(self, member: Mapping[str, Any]) -> None:
+    def _report(self, member: CaseProcess) -> None:
         """Take in the task offsets of a member, by task id such as ``0_3``; a member without any keeps its former."""
         if "offsets" in member or "end_offsets" in member:
             self.offsets[member["id"]] = _by_task(member.get("offsets", {})), _by_task(member.get("end_offsets", {}))
@@ -100,7 +99,7 @@ class StreamsCase:
         }
         return replace(spec, members={**spec.members, **members}) if members else spec
 
-    def _assign(self, member: str, process: Process) -> Step:
+    def _assign(self, member: str, process: Process) -> StepResult:
         """One heartbeat of a member that leads to a new target, and the records that it causes.
 
         Kafka compares targets with those before the heartbeat, in which a static member's successor has none.
@@ -133,10 +132,10 @@ class StreamsCase:
         }
 
 
-def runner(name: str) -> Callable[[Mapping[str, object], Profile, Assign], dict[str, object]]:
+def runner(name: str) -> Callable[[StreamsInput, Profile, Assign], dict[str, object]]:
     """Return the function that runs a case of the streams assignor of that name, and returns its steps."""
 
-    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, object]:
+    def run(case: StreamsInput, profile: Profile, assign: Assign) -> dict[str, object]:
         def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
             return assign(name, spec, TopicImage.of(()), profile)
 
@@ -151,7 +150,7 @@ def _by_task(offsets: Mapping[str, int]) -> Offsets:
     return {(task.rpartition("_")[0], int(task.rpartition("_")[2])): offset for task, offset in offsets.items()}
 
 
-def _process(member: Mapping[str, Any]) -> Process:
+def _process(member: CaseProcess) -> Process:
     return Process(member["process_id"], member.get("instance"), member.get("rack"), member.get("tags", {}))
 
 
@@ -170,14 +169,14 @@ def _as_recorded(tasks: Tasks) -> Tasks:
     return Tasks(active, standby, warmup)
 
 
-def _as_json(tasks: Tasks) -> dict[str, Any]:
+def _as_json(tasks: Tasks) -> dict[str, object]:
     recorded = _as_recorded(tasks)
-    shown = {"active": recorded.active, "standby": recorded.standby}
+    shown: dict[str, object] = {"active": recorded.active, "standby": recorded.standby}
     # Only KIP-1071 has this role; results of a release are compared with recordings that do not have it.
     return {**shown, "warmup": recorded.warmup} if recorded.warmup else shown
 
 
-def _presented(spec: StreamsGroupSpec) -> dict[str, Any]:
+def _presented(spec: StreamsGroupSpec) -> dict[str, object]:
     previous = {}
     for member, had in spec.members.items():
         active, standby = (

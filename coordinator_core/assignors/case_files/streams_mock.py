@@ -6,9 +6,10 @@ writes no record, and the changed sets stay, in their own order. So this kind ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from coordinator_core.assignors.case_files.case_forms import StreamsInput
 from coordinator_core.assignors.case_files.streams import StreamsCase
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
@@ -51,7 +52,7 @@ class _SharedSets(StreamsView):
         self.targets[member] = Tasks(active, kept.standby, kept.warmup)
 
 
-def run(case: Mapping[str, Any], profile: Profile, assign: object = None) -> dict[str, Any]:
+def run(case: StreamsInput, profile: Profile, assign: object = None) -> dict[str, object]:
     """Return every step of the case, one after another."""
     group = StreamsCase(_SharedSets(jdk=profile.jdk), _assign, case, profile)
     return {"steps": [group.step(step) for step in case["steps"]]}
