@@ -235,7 +235,7 @@ def hash_order(
     """
     if len(keys) < 2:
         return list(keys)
-    if len(keys) < TREEIFY_THRESHOLD:
+    if len(keys) < TREEIFY_THRESHOLD:  # no bucket can be a tree: a stable sort by bucket is the order
         mask = grown(capacity, len(keys) - (at_head and not touched)) - 1
         hash_code = key_type.hash_code
         return sorted(reversed(keys) if at_head else keys, key=lambda key: spread(hash_code(key)) & mask)
@@ -269,7 +269,7 @@ def slot_order(
             break
         capacity *= 2
     slots = hashes & capacity - 1
-    if at_head:
+    if at_head:  # a new key comes first in its bucket: the same sort from behind
         return (size - 1 - np.argsort(slots[::-1], kind="stable")).astype(np.intp)
     return np.argsort(slots, kind="stable")
 
@@ -317,7 +317,7 @@ def fill(
 def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
     """Return the order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
     table = grown(capacity, len(numbers))
-    if max(numbers, default=0) < min(table, 1 << 16):
+    if max(numbers, default=0) < min(table, 1 << 16):  # each number is its own bucket
         return sorted(numbers)
     if len(numbers) <= TREEIFY_THRESHOLD:
         mask = table - 1

@@ -147,6 +147,7 @@ def _by_number(rows: Ints, numbers: Numbers) -> Iterator[tuple[int, Ints]]:
     if (of_rows == of_rows[0]).all():
         yield int(of_rows[0]), rows
         return
+    # One sort makes the rows of each number neighbours; as it is stable, they stay ascending.
     order = np.argsort(of_rows, kind="stable")
     numbers_there, first = np.unique(of_rows[order], return_index=True)
     yield from zip(numbers_there.tolist(), np.split(rows[order], first[1:]), strict=True)
@@ -173,6 +174,7 @@ def _decode_group(
     groups = [group for group in groups if len(group.rows)]
     if len(groups) <= 1:
         return groups[0] if groups else None
+    # Rows of several versions, or of both decoders, are brought into the order of the batch.
     rows = np.concatenate([group.rows for group in groups])
     order = np.argsort(rows)
     return DecodedType(rows[order], pa.concat_arrays([group.values for group in groups]).take(pa.array(order)))
@@ -182,7 +184,7 @@ def _decode_columns(source: RowBytes, message: Message, version: int, rows: Ints
     """The records that the columns can take, and the rows that they cannot."""
     cursor = _cursor(source, rows, 2)
     values = _struct_column(message, version).read(cursor)
-    cursor.fail(cursor.at != cursor.end)
+    cursor.fail(cursor.at != cursor.end)  # trailing bytes: the plain decoder keeps them
     if not cursor.failed.any():
         return DecodedType(rows, values), rows[:0]
     good = ~cursor.failed

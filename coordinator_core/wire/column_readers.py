@@ -83,6 +83,7 @@ class Run:
 
     def read(self, cursor: Cursor) -> Iterator[tuple[str, pa.Array]]:
         """Yield the columns with their names."""
+        # The fields of all rows are copied once; each column is then a view that steps over the others.
         records = cursor.fixed(self.record.itemsize).view(self.record)
         for name, wire in self.types.items():
             yield name, _convert(wire, records[name], cursor)
@@ -111,6 +112,7 @@ class SizedColumn:
         starts = cursor.step(lengths)
         offsets, content = cursor.source.gather(starts, cursor.at)
         buffers = [bitmap(null), pa.py_buffer(offsets), content]
+        # Arrow does not check UTF-8 in buffers that it is given. Nearly all text is ASCII, which needs no check.
         if self.node.kind == "string" and not _is_ascii(content):
             _fail_invalid_text(pa.Array.from_buffers(pa.binary(), len(cursor), buffers), cursor)
         return pa.Array.from_buffers(self.arrow_type, len(cursor), buffers)
@@ -168,7 +170,7 @@ class ArrayColumn:
     def read(self, cursor: Cursor) -> pa.Array:
         """See Column."""
         counts, null = self._counts(cursor)
-        if self.scalar is not None:
+        if self.scalar is not None:  # elements of one width: those of a row are one piece, and need no walk
             starts = cursor.step(counts * self.least)
             _, content = cursor.source.gather(starts, cursor.at)
             child = to_arrow(self.scalar, np.frombuffer(content, WIRE_TYPES[self.scalar]))
@@ -192,6 +194,7 @@ class ArrayColumn:
 
     def _counts(self, cursor: Cursor) -> tuple[Ints, Mask | None]:
         counts, null = _read_lengths(self.node, cursor)
+        # Arrays are made as long as these counts say: no count may be larger than the bytes that are left.
         over = (counts > MAX_ARRAY) | (counts * self.least > cursor.end - cursor.at)
         if over.any():
             cursor.fail(over)
@@ -290,6 +293,7 @@ class NullableStructColumn:
         cursor.put_back(entries, part)
 
     def _present(self, cursor: Cursor) -> Ints:
+        # Null is -1, but 0 in a tag, as its varint has no sign.
         presence = cursor.unsigned_varint() if self.in_tag else cursor.number("i1")
         cursor.fail((presence != 1) & (presence != (0 if self.in_tag else -1)))
         return np.flatnonzero(presence == 1)

@@ -147,7 +147,7 @@ class OffsetGaps:
             if emptied[number]:
                 self._missing(int(base[number]), int(end[number]))
         self._last, self._end = max(self._last, int(offset.max())), max(self._end, int(end.max()))
-        self._damage = None
+        self._damage = None  # damage lies before the first of these rows, and explains no later hole
         return gaps
 
     def finish(self) -> None:

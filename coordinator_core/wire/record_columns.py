@@ -65,6 +65,7 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
     ones is walked one by one.
     """
     octets = np.frombuffer(data, np.uint8)
+    # The arrays are made as long as the counts say: no count may be larger than the bytes of its batch.
     misfit = (counts < 0) | (counts * MIN_RECORD_BYTES > ends - starts)
     counts = np.where(misfit, 0, counts)
     first = np.cumsum(counts) - counts
@@ -100,6 +101,7 @@ def _after_records(octets: Octets, at: Ints) -> Ints:
     """The positions after the records that begin at ``at``; somewhere beyond the buffer for those without a length."""
     low = octets.take(at, mode="clip").astype(np.int64)
     high = octets.take(at + 1, mode="clip").astype(np.int64)
+    # A length is a zigzag varint that is not negative: half of the number. Nearly all take one or two bytes.
     two = low >= 0x80
     after = at + 1 + two + (np.where(two, low & 0x7F | high << 7, low) >> 1)
     for long in np.flatnonzero(two & (high >= 0x80)).tolist():
@@ -165,6 +167,7 @@ def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:
     key_length, key_at = _varints(octets, at, odd)
     value_length, value_at = _varints(octets, key_at + np.maximum(key_length, 0), odd)
     headers_at = value_at + np.maximum(value_length, 0)
+    # The last byte is the number of headers, and 0.
     odd |= (headers_at + 1 != ends) | (octets.take(headers_at, mode="clip") != 0)
     return RecordBounds(bounds.batch, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, odd)
 
@@ -177,7 +180,7 @@ def cut(data: pa.Buffer, records: RecordBounds) -> tuple[pa.Array, pa.Array]:
     if not count:
         empty = pa.array([], pa.binary())
         return empty, empty
-    origin = int(records.key_at[0])
+    origin = int(records.key_at[0])  # Arrow's offsets are int32: from the first key on they are small
     cells = np.empty(4 * count, np.int32)  # key, framing, value, framing
     cells[0::4] = records.key_at - origin
     cells[1::4] = records.key_at - origin + np.maximum(records.key_length, 0)

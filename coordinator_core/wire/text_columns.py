@@ -205,6 +205,7 @@ class Text:
         """Return rows ``low`` to ``high`` as a string column."""
         wanted = self.pieces[low:high]
         edges, content = self._taken(wanted)
+        # The pieces of a row stand together, so each n-th edge is the end of a row.
         ends = np.ascontiguousarray(edges[:: wanted.shape[1]])
         return pa.StringArray.from_buffers(len(wanted), pa.py_buffer(ends), content)
 
@@ -214,6 +215,7 @@ class Text:
         return memoryview(content)[: edges[-1]]
 
     def _taken(self, pieces: NDArray[np.int32]) -> tuple[NDArray[np.int32], pa.Buffer]:
+        # No bounds are checked: the numbers of the pieces are those of words that were laid out here.
         taken = pc.take(self.words, pa.array(pieces.ravel()), boundscheck=False)
         _, offsets, content = taken.buffers()
         return np.frombuffer(offsets, np.int32)[: pieces.size + 1], content

@@ -236,7 +236,7 @@ def gaps_below(
     for row in tables.rows(OF_PLACE, **_given(cluster, place), end=limit):
         if row["first_offset"] is not None:
             holes.append(row)
-        elif row["last_offset"] is not None:
+        elif row["last_offset"] is not None:  # the row of OF_PLACE about what batches lack within their bounds
             missing = row["last_offset"]
     causes = _Causes(tables, cluster, place, damage, max((hole["last_offset"] for hole in holes), default=-1))
     for hole in holes:
@@ -244,6 +244,7 @@ def gaps_below(
         if first < limit:
             missing = max(missing, min(last, limit - 1))
             may_hide_ends |= bool(hole["is_blind"])
+        # Each commit may be of a transaction of its own, whose end a consumer does not see.
         if causes.is_lost(first, last, hole["commits"] if hole["is_blind"] else 0):
             lost_later |= last >= limit
             if first < limit:

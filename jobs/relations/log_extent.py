@@ -157,12 +157,14 @@ def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extent
         "AND kind IN ('damaged', 'empty') AND log_partition IS NOT NULL",
         **given,
     )
+    # Ranges count records: what is damaged, and batches that compaction has emptied, are in none of them.
     in_doubt = {_place(row) for row in others}
     in_doubt |= {place for place, of_place in ranges.items() if _lacks_offsets(of_place)}
     return {place: _from_ranges(of_place) for place, of_place in ranges.items() if place not in in_doubt}, in_doubt
 
 
 def _lacks_offsets(ranges: list[Row]) -> bool:
+    # From offset 0 on without a hole there are as many records as offsets.
     return bool(sum(row["records"] for row in ranges) != max(row["last"] for row in ranges) + 1)
 
 
@@ -196,7 +198,7 @@ def _examined(
         extent.from_start |= row["has_start"]
         epoch = row["leader_epoch"]
         if epoch is not None and epoch not in (known for _, known in extent.epochs):
-            extent.epochs.append((row["first"], epoch))
+            extent.epochs.append((row["first"], epoch))  # rows come by first offset: where the epoch began
         if row["late"] is not None:
             extent.end = min(row["late"], LAST_OFFSET if extent.end is None else extent.end)
     _cut_off(extents, records, tables, cluster)
@@ -262,6 +264,7 @@ def _add_gaps(extents: Extents, rows: list[Row], tables: TableReader, cluster: s
         bounds = _bounds([row for row in of_place if row["kind"] != "damaged" and row["last"] is not None])
         records = sum(row["records"] for row in of_place if row["kind"] in ("record", "control"))
         is_damaged = any(row["kind"] == "damaged" for row in of_place)
+        # As many records as offsets: nothing is missing, and no row has to be looked at.
         if not is_damaged and records == bounds.last + 1 and (extent.asked or 0) <= bounds.last + 1:
             continue
         damage = damage_of(tables, cluster, place)

@@ -102,6 +102,7 @@ class _Round:
             if self.memory.generation == spec.last_completed_generation
             else ConnectorsAndTasks.of()
         )
+        # Workers still run what the last round stopped: they did not take it in, so what they run is the truth.
         if self.memory.revoked.touches(active):
             before = active
         deleted = before.minus(everything)
@@ -155,6 +156,7 @@ class _Round:
                 self.next[worker].tasks[task] = None
             return ConnectorsAndTasks.of()
         idle = hash_order(STRING, [worker for worker, work in self.next.items() if not work])
+        # A delay that has begun goes on; a new round does not begin it again.
         remaining = memory.rebalance_at_ms - spec.now_ms
         delay = min(remaining, spec.max_delay_ms) if remaining > 0 else spec.max_delay_ms
         self.memory = replace(
@@ -218,6 +220,7 @@ def _above_share(total: int, running: Mapping[str, Mapping[E, None]]) -> dict[st
     """The first of each worker's that it must stop so that none has more than an even share."""
     least, extras = divmod(total, len(running))
     sizes = Counter(len(units) for units in running.values())
+    # It is even already, whichever workers have one more.
     if sizes[least + 1] == extras and sizes[least] + sizes[least + 1] == len(running):
         return {}
     surplus: dict[str, list[E]] = {}
@@ -252,5 +255,6 @@ def _backoff(attempts: int, max_delay_ms: int) -> int:
     """1 ms, times 40 an attempt, up to the largest delay (Kafka's ``ExponentialBackoff`` without jitter)."""
     if max_delay_ms <= 1:
         return max_delay_ms
+    # Without a limit the power would overflow after some attempts.
     exponent = min(attempts, math.log(max_delay_ms) / math.log(BACKOFF_MULTIPLIER))
     return min(int(math.pow(BACKOFF_MULTIPLIER, exponent)), max_delay_ms)
