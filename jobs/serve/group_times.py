@@ -14,8 +14,8 @@ from jobs.serve.served_rows import FoundRow, GroupAt, OwnerAt
 
 FOREVER_MS = 1 << 62
 OFFSETS = "OFFSETS"
-MOST_OWNERS = 4
-"""So many members are named of a group in a list of groups."""
+MOST_OWNERS = 32
+"""So many members are named of a group in a list of groups; the page of the group has all."""
 
 
 class TimedEpoch(NamedTuple):

@@ -28,7 +28,7 @@ class GroupAt(NamedTuple):
         str | None,
         "REBALANCING while a rebalance was in progress, else the state of that epoch, such as STABLE; null: not known",
     ]
-    owners: Annotated[tuple[OwnerAt, ...], "who owned most then, at most 4 members"]
+    owners: Annotated[tuple[OwnerAt, ...], "who owned most then, at most 32 members"]
     owning: Annotated[int, "members that owned something then"]
     owned: Annotated[int, "what they owned; what two owned counts twice"]
     lag: Annotated[

@@ -124,6 +124,25 @@ def test_where_the_metadata_log_shows_no_settings_of_a_group_snapshots_do(page, 
     expect(differs).not_to_contain_text("Settings of the group")
 
 
+def test_all_owners_are_there_and_those_that_are_not_are_counted(page, running):
+    def answer(route):
+        asked = route.fetch().json()
+        names = [{"member_id": f"m-{number}", "client_id": None, "units": 1} for number in range(32)]
+        asked["groups"][0] |= {"owners": names, "owning": 40, "owned": 40}
+        asked["groups"][1] |= {"owners": names[:5], "owning": 5, "owned": 5}
+        route.fulfill(json=asked)
+
+    page.route("**/api/groups?*", answer)
+    page.goto(running.address)
+    many, few = (page.locator("#groups-place tbody tr").nth(index) for index in (0, 1))
+    expect(few).to_contain_text("m-4 1")
+    expect(few.locator("details")).to_have_count(0)
+    expect(many.get_by_text("m-31 1")).to_be_hidden()
+    many.get_by_text("and 36 more").click()
+    expect(many.get_by_text("m-31 1")).to_be_visible()
+    expect(many.get_by_role("link", name="and 8 more")).to_have_attribute("href", re.compile("#group="))
+
+
 def test_a_question_that_fails_is_said(page, running):
     page.route("**/api/offsets*", lambda route: route.fulfill(body="no JSON"))
     page.goto(f"{running.address}#group=N-cls-7&moment=2026-11-21T10:37:20Z")

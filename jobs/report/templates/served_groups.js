@@ -13,7 +13,14 @@ byId("groups-before").addEventListener("click", () => turn(-MOST));
 byId("groups-after").addEventListener("click", () => turn(MOST));
 
 const ownerText = (each) => `${each.client_id ?? each.member_id} ${number(each.units)}`;
-const ownersText = ({ owners, owning }) => (owners.length ? `${owners.map(ownerText).join(", ")}${owning > owners.length ? ` and ${number(owning - owners.length)} more` : ""}` : "–");
+const OWNERS_SEEN = 4;
+function ownersText({ group_id, owners, owning }) {
+  const said = (some) => some.map(ownerText).join(", ");
+  if (owning <= OWNERS_SEEN + 1) return said(owners) || "–";
+  const left = owning - owners.length;
+  return [said(owners.slice(0, OWNERS_SEEN)), el("details", {}, el("summary", {}, `and ${number(owning - OWNERS_SEEN)} more`),
+    el("span", {}, said(owners.slice(OWNERS_SEEN)), left ? [", ", goes(el("a", { href: address({ group: group_id }) }, `and ${number(left)} more`), { group: group_id })] : null))];
+}
 const stateText = (each) => (each.rebalancing_to === null ? (each.state === null ? "–" : words(each.state.toLowerCase())) : `rebalance to ${each.rebalancing_to}`);
 const lagText = (each, time) => (each.lag === null ? "–" : el("span", { title: `end offsets of ${utc(each.lag_ms)}` }, `${number(each.lag)}${time === null || time - each.lag_ms < 1000 ? "" : `, ${duration(time - each.lag_ms)} before`}`));
 const COMPARED = [["Epoch", (each) => each.epoch ?? "–"], ["State", stateText], ["Members", (each) => each.members], ["Lag", (each) => each.lag ?? "–"], ["Rebalances", (each) => each.rebalances]];
