@@ -140,7 +140,7 @@ def _print_line(name: str, line: dict[str, Judged], verbose: int) -> None:
     """Print what the questions say of one removal: the tally, and of what is wrong the first rows."""
     print(f"== {name}: {dict(Counter(found.verdict for found in line.values()))}", flush=True)
     for question, found in line.items():
-        for kind in ("wrong", "unreasoned", "needless"):
+        for kind in ("wrong", "unreasoned", "needless", "silent"):
             for text in getattr(found, kind)[:verbose]:
                 print(f"   {kind} {question}: {text[:400]}")
             if len(getattr(found, kind)) > verbose:

@@ -16,12 +16,16 @@ from tests.matrix.removals import Removal
 
 @dataclass
 class Judged:
-    """How an answer compares with the truth. The first that is not empty counts: wrong, needless, unknown."""
+    """How an answer compares with the truth. The first that is not empty counts: wrong, needless, silent, unknown.
+
+    ``silent`` is what is wrong where nothing tells that the log lacks something.
+    """
 
     wrong: list[str] = field(default_factory=list)
     needless: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unreasoned: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
@@ -32,6 +36,8 @@ class Judged:
             return "without reason"
         if self.needless:
             return "needless"
+        if self.silent:
+            return "silent"
         return "unknown" if self.unknown else "same"
 
 
@@ -86,6 +92,8 @@ def judge(
             is_open |= told and TOPIC_ID.fullmatch(str(row.get("subject"))) is not None and _at_time(key) in times
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")
+    if removal.may_be_silent and not told:
+        found.silent, found.wrong = found.wrong, found.silent
     return found
 
 

@@ -28,6 +28,7 @@ SHARE = "__share_group_state"
 FIRST = f"{0:020}.log"
 
 GAPS = "lacks records"
+END = "its end is missing"
 ABSENT = "were not given|was not given"
 NEWER = "cannot be decoded"
 TOPICS = "topics|metadata"
@@ -54,7 +55,8 @@ class Removal:
     pattern of the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may
     have no value. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
-    topics and share state of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may
+    topics and share state of it. ``may_be_silent``: nothing may tell that something is missing; where an answer says so,
+    it has to be right. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may
     come before or after it, as only times tell. ``ends``: a change before, by which the logs end earlier; then the
     answers are compared with those of such logs.
     """
@@ -71,6 +73,7 @@ class Removal:
     lacks: str = NO_FIELD
     questions: str = ""
     hides_time: bool = False
+    may_be_silent: bool = False
     moves_topics_ms: int = 0
     ends: Callable[[Path], object] | None = None
 
@@ -113,6 +116,18 @@ def without_segment(number: int, partition: int) -> Callable[[Path], None]:
         if number + 1 >= len(files):  # a log without its last segment is one that ends earlier
             raise NothingToRemoveError(f"partition {partition} has {len(files)} segments")
         files[number].unlink()
+
+    return change
+
+
+def without_end(partition: int) -> Callable[[Path], None]:
+    """The last segment of one partition is not there, while other logs go on."""
+
+    def change(folder: Path) -> None:
+        files = segments(folder, partition)
+        if len(files) < 2:
+            raise NothingToRemoveError(f"partition {partition} has {len(files)} segments")
+        files[-1].unlink()
 
     return change
 
@@ -526,6 +541,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
                 without_segment(at, number), GAPS, (number,), hides_time=name in ("second", "middle")
             )
         found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
+        found[f"end of {number}"] = Removal(without_end(number), END, (number,), may_be_silent=True)
         found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,), hides_time=True)
         # A moment that names an offset of that partition is of no known time: share state then is unknown.
         found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), True, is_tail=True)
