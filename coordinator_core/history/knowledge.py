@@ -95,7 +95,8 @@ class Knowledge:
     given of the share state log, to answers that rest on it (None: not asked). ``without_ends`` are the log partitions
     of dumps that show no transactions, and lack offsets at which some may have ended; ``without_times`` those that have
     records without a time of their own. ``whole_from_ms`` is the time of the first record behind which no partition
-    lacks an offset, be it compacted or lost (None: none is missing).
+    lacks an offset, be it compacted or lost (None: none is missing). ``missing_ends`` says why records are
+    missing behind the last one of log partitions.
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -108,6 +109,7 @@ class Knowledge:
     without_ends: Sequence[str] = ()
     without_times: Sequence[str] = ()
     whole_from_ms: int | None = None
+    missing_ends: Sequence[str] = ()
 
     def shows_all_since(self, time_ms: int) -> bool:
         """Return whether nothing about any group is missing from a time on: no partition, offset or readable record."""
@@ -134,6 +136,7 @@ class Knowledge:
         """
         return [
             *self.about_end(),
+            *self.missing_ends,
             *without_positions(self.given.numbered),
             *self._of_gaps(),
             *(self._of_absence() if group_id is None else self._of_own_absence(group_id)),
@@ -201,7 +204,7 @@ class Knowledge:
             return [*self._of_own_absence(group_id)][:1]
         if self.given.not_counted() or GROUP_LOG not in self.given.counts:
             return self.reasons()
-        lacks = [*self.about_end(), *without_positions(self.given.numbered), *self._of_gaps()]
+        lacks = [*self.about_end(), *self.missing_ends, *without_positions(self.given.numbered), *self._of_gaps()]
         return [*lacks, *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
 
     def _of_own_absence(self, group_id: str) -> Iterator[str]:

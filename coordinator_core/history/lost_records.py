@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.coverage import UNREADABLE
+from coordinator_core.history.coverage import UNREADABLE, lost_offsets
 from coordinator_core.history.rows import (
     AssignmentRow,
     GroupEpochRow,
@@ -131,7 +131,8 @@ class LostRecords:
         place = (LOG_TOPICS[_family(row)], at.partition)
         for first, last in self.ranges.get(place, ()):
             if last > at.offset:
-                return f"records between offsets {first} and {last}"
+                is_end = place in self.read and first > self.read[place].last
+                return f"records from offset {first} on" if is_end else lost_offsets(first, last)
         of_group = self.unreadable.get(place, {}).get(row.group_id)
         last = max(self.last_unplaced(place), -1 if of_group is None else of_group.last_of_state)
         return f"records up to offset {last}, which {UNREADABLE}" if last > at.offset else None

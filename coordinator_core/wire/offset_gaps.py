@@ -161,6 +161,12 @@ class OffsetGaps:
             self._missing(first, max(first, damage.last_offset))
             self.lost.append(LostOffsets(first, max(first, damage.last_offset), GapCause.DAMAGED))
 
+    def note_missing_end(self) -> None:
+        """Records are missing behind the last row, of a log that is at its end; nothing tells how many."""
+        end = self.end
+        self._missing(end, end)
+        self.lost.append(LostOffsets(end, end, GapCause.MISSING))
+
     def last_missing_below(self, end: int | None) -> int:
         """The highest offset below ``end`` that has no record, -1 if there is none; None: in all of the log."""
         if end is None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from coordinator_core.history.knowledge import Knowledge
 from jobs.relations.given_partitions import stored_given
-from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
+from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends, reasons_of_ends
 from jobs.relations.logs import lost_records, times_of_groups, whole_from_ms, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.share_state import given_share_state, rests_on_share_state
@@ -28,6 +28,7 @@ def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
         names_without_ends(extents),
         without_times(tables, cluster),
         whole_from_ms(tables, cluster, lost),
+        reasons_of_ends(extents),
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
 from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below, lost_behind
 from jobs.relations.given_partitions import given
+from jobs.relations.logs import ends_missing
 from jobs.relations.moment import NEVER_MS, AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
@@ -50,7 +51,8 @@ class StoredLogExtent:
     is none).
     ``gaps`` is what is missing as seen from the moment, and ``transactions_are_known`` says whether no transaction can
     have been open then of which nothing is left. ``may_hide_ends``: a dump by a consumer shows no transactions, and
-    lacks offsets at which some may have ended.
+    lacks offsets at which some may have ended. ``missing_end`` says in words why records are missing behind
+    the last one.
     """
 
     from_start: bool = False
@@ -64,6 +66,7 @@ class StoredLogExtent:
     gaps: LogGaps = field(default_factory=LogGaps)
     transactions_are_known: bool = True
     may_hide_ends: bool = False
+    missing_end: str | None = None
 
     def leader_epoch(self, offset: int) -> int | None:
         """Return the leader epoch of the record at an offset; None if the dump does not contain it."""
@@ -107,7 +110,27 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
     if moment.offsets:
         _add_empty(extents, tables, cluster, moment, topics)
     _add_unreadable(extents, tables, cluster, topics)
+    _add_missing_ends(extents, tables, cluster)
     return extents
+
+
+def _add_missing_ends(extents: Extents, tables: TableReader, cluster: str) -> None:
+    """Add to the gaps what is missing behind the last record of a log partition."""
+    for place, missing in ends_missing(tables, cluster).items() if extents else ():
+        extent = extents.get(place)
+        if extent is None or extent.gaps.lost > missing.last:
+            continue
+        gaps, first = extent.gaps, missing.last + 1
+        if extent.end is None and extent.asked is None:
+            extent.gaps, extent.missing_end = replace(gaps, missing=first, lost=first), missing.reason
+            extent.transactions_are_known = False
+        elif gaps.missing >= 0:
+            extent.gaps, extent.missing_end = replace(gaps, lost_later=True), missing.reason
+
+
+def reasons_of_ends(extents: Extents) -> list[str]:
+    """Return in words why the ends of log partitions are missing, as far as that matters at the moment."""
+    return [extent.missing_end for extent in extents.values() if extent.missing_end is not None]
 
 
 def _add_empty(extents: Extents, tables: TableReader, cluster: str, moment: AsOf, topics: Iterable[str]) -> None:

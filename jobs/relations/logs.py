@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ from coordinator_core.wire.batch_format import IN_VALUE, TIMESTAMP_TYPES
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import Place, damage_of, gaps_below, lost_behind
+from jobs.relations.missing_ends import StoredEnd, missing_ends
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
@@ -249,7 +251,15 @@ def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROU
     ranges = {place: [*spans] for place, spans in known.ranges.items()}
     for place, span in _lost_at_ends(tables, cluster, topics):
         ranges.setdefault(place, []).append(span)
+    for place, end in ends_missing(tables, cluster).items() if GROUP_LOG in topics else ():
+        if place not in ranges:
+            ranges[place] = [(end.last + 1, end.last + 1)]
     return replace(known, ranges=ranges)
+
+
+def ends_missing(tables: TableReader, cluster: str) -> dict[Place, StoredEnd]:
+    """Return the log partitions that have to go on behind their last record."""
+    return missing_ends(tables, cluster, partial(lost_before_records, tables, cluster, [GROUP_LOG]))
 
 
 def lost_before_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:

@@ -19,7 +19,7 @@ from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from coordinator_core.wire.value_times import lack_times
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.copies import tails_in_words
-from jobs.sources.files import FIRST_SEGMENT, LogPart, log_name
+from jobs.sources.files import FIRST_SEGMENT, LogPart, ignore, log_name
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
@@ -68,7 +68,7 @@ class LogReader:
     What cannot be read or decoded is told to ``warn`` and left out; of each cause the first ones, and a number of the
     others. ``gaps`` are the offsets without a record as far as
     was read, ``losses`` counts those that are lost, and ``damages`` how often bytes of the log gave no record.
-    ``lacks_times`` tells whether a record had no time of its own.
+    ``lacks_times`` tells whether a record had no time of its own. ``missing_end`` is what ``lose_end`` was told.
     """
 
     def __init__(self, files: Sequence[LogPart], warn: Warn, group_id: str | None = None) -> None:
@@ -80,6 +80,7 @@ class LogReader:
         self._ignored: dict[int, tuple[int, int]] = {}
         self.losses = self.damages = 0
         self.lacks_times = False
+        self.missing_end: str | None = None
         self._tells_early_access = False
         self.gaps = self._no_gaps()
         self._decoder = RecordDecoder(self.family)
@@ -123,6 +124,19 @@ class LogReader:
             yield from self._batches()
         finally:
             self.finish_warnings()
+
+    def again(self) -> LogReader:
+        """Return a reader of the same files that says nothing."""
+        return LogReader(self._files, ignore)
+
+    def lose_end(self, reason: str | None) -> None:
+        """Note that records are missing behind the last one, and why, after the log was read; None: nothing tells it.
+
+        Where others are lost, nothing is known of the groups at its end.
+        """
+        if reason is not None and not self.gaps.lost:
+            self.missing_end = reason
+            self.gaps.note_missing_end()
 
     def finish_warnings(self) -> None:
         """Warn of how often the causes occurred that were warned of, and of the types of records that were ignored; for

@@ -81,6 +81,22 @@ def judge(
         if told:
             other = _since_shown(other, row)
         _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
+    _judge_phantoms(question, truth, mine, removal, found, told=told)
+    if removal.may_be_silent and not told:
+        found.silent, found.wrong = found.wrong, found.silent
+    return found
+
+
+def _judge_phantoms(
+    question: Question,
+    truth: Mapping[Key, Row],
+    mine: Mapping[Key, Row],
+    removal: Removal,
+    found: Judged,
+    *,
+    told: bool,
+) -> None:
+    """Note the rows that the answer of the whole log does not have."""
     times = {_at_time(key) for key in truth}
     begun = {key[:-1] for key in truth}  # what is left of a compacted log may begin later, as the time of a finding
     # One of several that a finding is about may be the only one that is left: it is the subject then.
@@ -92,9 +108,6 @@ def judge(
             is_open |= told and TOPIC_ID.fullmatch(str(row.get("subject"))) is not None and _at_time(key) in times
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")
-    if removal.may_be_silent and not told:
-        found.silent, found.wrong = found.wrong, found.silent
-    return found
 
 
 def _on_other_topics(question: Question, said: Row, true: Row) -> Row:

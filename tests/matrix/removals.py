@@ -55,9 +55,9 @@ class Removal:
     pattern of the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may
     have no value. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
-    topics and share state of it. ``may_be_silent``: nothing may tell that something is missing; where an answer says so,
-    it has to be right. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may
-    come before or after it, as only times tell. ``ends``: a change before, by which the logs end earlier; then the
+    topics and share state of it. ``may_be_silent``: perhaps nothing tells that something is missing; where an
+    answer says so, it has to be right. ``moves_topics_ms``: a change of a topic that is so near to a classic generation
+    may come before or after it, as only times tell. ``ends``: a change before, by which the logs end earlier; then the
     answers are compared with those of such logs.
     """
 

@@ -116,12 +116,18 @@ def knowledge(
         lambda: share_state,
         without_times=without_times(readers),
         whole_from_ms=whole_from_ms,
+        missing_ends=missing_ends(readers),
     )
 
 
 def without_times(readers: Iterable[LogReader]) -> list[str]:
     """Return the partitions of the logs of groups of which some records that were read have no time, by name."""
     return sorted(str(reader) for reader in readers if reader.lacks_times)
+
+
+def missing_ends(readers: Iterable[LogReader]) -> list[str]:
+    """Return in words why the ends of partitions are missing."""
+    return [reader.missing_end for reader in readers if reader.missing_end is not None]
 
 
 def given_share_state(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenShareState:

@@ -23,7 +23,14 @@ from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts, without_times
+from jobs.queries.from_logs.given import (
+    given_logs,
+    given_share_state,
+    given_topics,
+    log_counts,
+    missing_ends,
+    without_times,
+)
 from jobs.queries.from_logs.log_partition import LogPartition, first_beyond
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
@@ -78,6 +85,7 @@ class ReplayedGroups:
             last_ms,
             lambda: self.given_share_state,
             without_times=without_times(partition.reader for partition in self.partitions),
+            missing_ends=missing_ends(partition.reader for partition in self.partitions),
         )
 
     def image(self) -> TopicImage | None:
@@ -123,12 +131,12 @@ def replay(
     logs = list(logs)
     partitions = by_partition(logs)
     by_topic = {GROUP_LOG: partitions[Family.GROUP], CONNECT_LOG: partitions[Family.CONNECT]}
-    replayed = ReplayedGroups()
+    replayed = ReplayedGroups(topics=known_topics(partitions, listed, warn))
 
     def read(topics: Sequence[str], at: AsOf) -> list[LogEnd]:
         ends = []
         for number, files in chain.from_iterable(by_topic[topic].items() for topic in topics):
-            partition = LogPartition(LogReader(files, warn, group_id))
+            partition = LogPartition(LogReader(files, warn, group_id), replayed.topics)
             ends.append(partition.replay(at.time_ms, at.offsets.get(number)))
             replayed.partitions.append(partition)
         return ends
@@ -139,7 +147,6 @@ def replay(
         for partition in replayed.partitions:
             if partition.reader.partition not in moment.offsets:  # its end at that time is known
                 partition.gaps = partition.gaps.after_end()
-    replayed.topics = known_topics(partitions, listed, warn)
     counts = log_counts(replayed.topics, logs)
     replayed.given = given_logs(logs, counts)
     given = replayed.given_share_state = given_share_state(logs, counts)

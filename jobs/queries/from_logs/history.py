@@ -24,12 +24,14 @@ from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unre
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
+from coordinator_core.history.missing_ends import LogTail, missing_end
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import given_share_state, knowledge, log_counts
+from jobs.queries.from_logs.log_partition import groups_at_end
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -109,10 +111,12 @@ def group_rounds(
     times: list[int] = []
     lost = NOTHING_LOST
     for reader in readers:
-        unreadable = UnreadableOffsets()
-        records = (record for record in _readable(reader, unreadable, times) if record.group_id == group_id)
+        unreadable, own_times = UnreadableOffsets(), list[int]()
+        records = (record for record in _readable(reader, unreadable, own_times) if record.group_id == group_id)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
+        _look_for_end(reader, unreadable, max(own_times, default=-1), groups_at_end(reader), topics)
+        times += own_times
         lost = lost.joined(_lost(reader, unreadable))
     counts = log_counts(topics, logs)
     known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
@@ -303,6 +307,7 @@ def _partition(
             groups.of(record.group_id).lose(record)
         else:
             groups.of(record.group_id).feed(record, row)
+    _look_for_end(reader, unreadable, last.timestamp_ms, _groups_at_end(groups, wanted), surroundings.topics)
     if reader.gaps.last_lost_below(None) > last.offset:
         surroundings.note_missing(NEVER_MS)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
@@ -312,6 +317,26 @@ def _partition(
     lost = replace(_lost(reader, unreadable), read={reader.place: extent})
     for group_id, gathered in groups.groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
+
+
+def _look_for_end(
+    reader: LogReader,
+    unreadable: UnreadableOffsets,
+    last_ms: int,
+    groups: Iterable[Group],
+    topics: TopicHistory | None,
+) -> None:
+    """Note whether records are missing behind the last one of a partition that was read; ``groups``: as of its end."""
+    if not unreadable.groups and unreadable.unplaced is None:
+        reader.lose_end(missing_end(LogTail(*reader.place, reader.gaps.end - 1, last_ms), groups, topics))
+
+
+def _groups_at_end(groups: _GroupsOfLog, wanted: str | None) -> Iterator[Group]:
+    """Yield the groups of a partition that was read to its end; again where one group alone was asked for."""
+    if wanted is None:
+        yield from (gathered.folds.audit.group for gathered in groups.groups.values())
+    else:
+        yield from groups_at_end(groups.reader)
 
 
 def _timed(rows: Iterable[LogRow], times: list[int]) -> Iterator[LogRow]:

@@ -8,6 +8,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords, LogGaps, record_key
 from coordinator_core.groups.group import Group
@@ -15,6 +16,7 @@ from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.lost_records import UnreadableOffsets
+from coordinator_core.history.missing_ends import LogTail, missing_end
 from coordinator_core.records import COMMIT_TYPES, Family, Fields, group_of_key
 from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
@@ -30,8 +32,10 @@ ABORTED = control_name(control.ABORT)
 class LogPartition:
     """A partition of a log of groups, up to a moment."""
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: LogReader, topics: TopicHistory | None) -> None:
+        """``topics``: those of the metadata log; None: it is not known whether the end of the partition is missing."""
         self.reader = reader
+        self._topics = topics
         self.shard = CoordinatorShard(from_start=reader.from_start, family=reader.family)
         self.gaps = LogGaps()
         self.first_ms: int | None = None
@@ -75,6 +79,7 @@ class LogPartition:
         self._note_losses(last_offset, end)
         self._apply_commits()
         self.reader.finish_warnings()
+        self._look_for_end(last_offset, self.last_ms, self.shard.groups.values())
         self.gaps = self._gaps_below(end, at_end=True)
         return self._end(end, last_offset, last_ms, None)
 
@@ -168,13 +173,23 @@ class LogPartition:
         seen = LogGaps(missing, gaps.last_lost_below(end), lost_later, at_end)
         return seen.with_unreadable(self.unreadable.last_unplaced)
 
+    def _look_for_end(self, last: int, last_ms: int | None, groups: Iterable[Group]) -> None:
+        """Note whether records are missing behind the last one, which these groups tell as of that record."""
+        if last_ms is not None and not self.unreadable.groups and self.unreadable.unplaced is None:
+            tail = LogTail(*self.reader.place, last, last_ms)
+            self.reader.lose_end(missing_end(tail, groups, self._topics))
+
     def _look_beyond(self, end: int, rest: Iterable[pa.RecordBatch]) -> None:
         """Note which keys have later records; where no offset is missing below the moment, nothing depends on them."""
         self.gaps = self._gaps_below(end)
         if self.gaps.missing < 0:
             return
         group_keys: set[bytes] = set()
+        last, last_ms = NO_OFFSET, None
         for rows in rest:
+            if rows.num_rows:
+                last = rows.column("batch_last_offset")[-1].as_py()
+                last_ms = max(pc.max(rows.column("timestamp")).as_py() or 0, last_ms or 0)
             keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null()
             is_commit = are_commits(keys)
             self._commit_keys.update(keys.filter(is_commit).unique().to_pylist())
@@ -185,6 +200,7 @@ class LogPartition:
         for record_type, key in decoded_keys(group_keys, self.reader.family):
             followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
             followed.add(record_key(record_type, key))
+        self._look_for_end(last, last_ms, groups_at_end(self.reader))
         self.gaps = self._gaps_below(end)
 
     def _later_commits(self) -> dict[str, set[TopicPartition]]:
@@ -206,7 +222,8 @@ class LogPartition:
         records = self._commit_records(group_id, offsets, followed)
         then = GroupThen(group, offsets, certainty)
         # After the end of the log, transactions may have begun that it does not have.
-        are_known = self.gaps.lists_all or not (self._has_transactions or self.gaps.is_after_end)
+        may_have_more = self._has_transactions or self.gaps.is_after_end or self.reader.missing_end is not None
+        are_known = self.gaps.lists_all or not may_have_more
         unknown = still_unread(unread, offsets)
         return prove_offsets(then, records, self.gaps, transactions_are_known=are_known, unread=unknown)
 
@@ -232,6 +249,13 @@ class LogPartition:
                 partition in decided,
             )
         return records
+
+
+def groups_at_end(reader: LogReader) -> Iterator[Group]:
+    """Yield the groups of a partition as of its last record; it is read again."""
+    partition = LogPartition(reader.again(), None)
+    partition.replay(None, None)
+    yield from partition.shard.groups.values()
 
 
 def first_beyond(rows: pa.RecordBatch, time_ms: int | None, end: int | None) -> int | None:

@@ -1,0 +1,143 @@
+"""Whether a log partition that ends before the others goes on, so that its last records are missing.
+
+Where nothing happens nothing is written: that a log partition is quiet proves nothing. But some states of a group do
+not last, as the coordinator ends each of them by a record, within a time that is known (KIP-848, KIP-932, KIP-1071):
+
+====================================  ==============================================================  =================
+at the end of the log partition       what is written                                                 within
+====================================  ==============================================================  =================
+a member has not reached the target   its next heartbeat moves it on, or its session expires          session timeout
+a member has to give up partitions    it does, or is removed                                          rebalance timeout
+a static member is away               it returns, or its session expires                              session timeout
+topics that members subscribe to are  the next heartbeat of a member opens an epoch, or the sessions  session timeout
+others than those of the epoch        of all expire
+====================================  ==============================================================  =================
+
+A member that waits for others to give up partitions proves nothing, nor one that speaks the classic protocol, whose
+client chose its session timeout. A coordinator that starts, or takes over, begins all of these times again, and one
+that is away writes nothing: only the time counts over which the metadata log shows that the coordinator stayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
+from coordinator_core.cluster.coordinators_away import times_away
+from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.durations import duration
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.setting_bounds import DEFAULTS
+from coordinator_core.history.epoch_kinds import EPOCH_KINDS, EpochKind
+
+SHORTEST_MS: Final = (
+    min(DEFAULTS[f"group.{kind.name.lower()}.max.session.timeout.ms"] for kind in EPOCH_KINDS) + CLOCK_TOLERANCE_MS
+)
+"""A log partition that ends less than this before the others is not looked at."""
+
+_KINDS: Final = {kind.state: kind for kind in EPOCH_KINDS}
+_HASHED: Final = (GroupType.CONSUMER, GroupType.SHARE)
+"""The types of groups whose metadata hash is over the topics that members subscribe to."""
+
+
+class LogTail(NamedTuple):
+    """The last record that there is of a log partition: its offset and its time (ms)."""
+
+    topic: str
+    partition: int
+    offset: int
+    last_ms: int
+
+
+def served_until(tail: LogTail, topics: TopicHistory | None) -> int:
+    """Return until when (ms) the metadata log shows that the coordinator of a log partition stayed; -1: not at all."""
+    if topics is None or tail.last_ms < 0 or not topics.reach.covers(tail.last_ms, tail.last_ms):
+        return -1
+    brokers, place = topics.brokers, (tail.topic, tail.partition)
+    led = brokers.leaders(*place)
+    if not led:
+        return -1
+    since_ms = tail.last_ms - CLOCK_TOLERANCE_MS
+    breaks = [term.at.timestamp_ms for term in led if term.at.timestamp_ms > since_ms]
+    breaks += (away.since.timestamp_ms for away in times_away(brokers, *place) if away.overlaps(since_ms, 1 << 62))
+    return min([topics.reach.until_ms, *breaks])
+
+
+def missing_end(tail: LogTail, groups: Iterable[Group], topics: TopicHistory | None) -> str | None:
+    """Return in words why records are missing behind the last one of a log partition; None: nothing tells that.
+
+    ``groups`` are those in the partition, as of its last record. Raises nothing.
+    """
+    until_ms = served_until(tail, topics)
+    if topics is None or until_ms < tail.last_ms + SHORTEST_MS:
+        return None
+    for group in groups:
+        for due_ms, what in _due(group, tail.last_ms, until_ms, topics):
+            if due_ms + CLOCK_TOLERANCE_MS <= until_ms:
+                lasted = duration(until_ms - tail.last_ms)
+                return (
+                    f"{tail.topic}-{tail.partition} ends at {utc(tail.last_ms)}, {lasted} before the metadata log, and "
+                    f"its end is missing: {what}, so that group {group.group_id!r} has a record by {utc(due_ms)}"
+                )
+    return None
+
+
+def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Iterator[tuple[int, str]]:
+    """Yield until when (ms) something of the group had to be written, and what is why."""
+    state: Any = group.state
+    kind = _KINDS.get(type(state))
+    if kind is None:
+        return
+    session_ms = _longest_session_ms(group, kind, until_ms, topics)
+    for member_id, member in state.members.items():
+        if _speaks_classic(member) or member.member_epoch is None:
+            continue
+        if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            if kind.name == GroupType.CONSUMER:
+                yield last_ms + session_ms, f"the static member {member_id} is away"
+        elif kind.unrevoked is not None and member.state == kind.unrevoked:
+            if member.rebalance_timeout_ms > 0:
+                yield last_ms + member.rebalance_timeout_ms, f"member {member_id} has to give up what it has"
+        elif _is_behind(member.member_epoch, state.assignment_epoch):
+            yield last_ms + session_ms, f"member {member_id} has not reached epoch {state.assignment_epoch}"
+    asked_ms = until_ms - session_ms - CLOCK_TOLERANCE_MS
+    if _has_other_topics(state, kind, asked_ms, topics):
+        yield asked_ms + session_ms, "topics that its members subscribe to have changed"
+
+
+def _speaks_classic(member: Any) -> bool:
+    return getattr(member, "classic", None) is not None
+
+
+def _asks_by_heartbeat(member: Any) -> bool:
+    """Whether heartbeats of the member make the coordinator look at topics, until its session expires."""
+    return not _speaks_classic(member) and member.member_epoch is not None and member.member_epoch >= 0
+
+
+def _is_behind(epoch: int, target: int | None) -> bool:
+    return target is not None and 0 <= epoch < target
+
+
+def _longest_session_ms(group: Group, kind: EpochKind, at_ms: int, topics: TopicHistory) -> int:
+    """Return the highest session timeout that the members can have, as far as it is known."""
+    of_type = kind.name.lower()
+    most = f"group.{of_type}.max.session.timeout.ms"
+    shown = int_setting(topics.snapshots.of_brokers(most, at_ms) or "", 32)
+    own = int_setting(topics.group_config(group.group_id, f"{of_type}.session.timeout.ms", at_ms) or "", 32)
+    return shown or max(DEFAULTS[most], own or 0)
+
+
+def _has_other_topics(state: Any, kind: EpochKind, time_ms: int, topics: TopicHistory) -> bool:
+    """Whether the topics that members subscribe to were others at a time than those that the epoch was computed from,
+    which its metadata hash proves.
+    """
+    if kind.name not in _HASHED or not state.metadata_hash or not any(map(_asks_by_heartbeat, state.members.values())):
+        return False
+    names = kind.subscribed(state, topics)
+    used = topics.newest_matching_hash(state.metadata_hash, names, time_ms)
+    changes = [] if used is None else topics.changes(names, used.version, topics.version_at(time_ms))
+    return any(change.kind != "moved" for change in changes)

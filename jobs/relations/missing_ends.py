@@ -1,0 +1,96 @@
+"""The log partitions in the tables whose end is missing, as groups in them had to write more by now.
+
+Most log partitions end where the metadata log does, or have no group that was about to write: then no state of a group
+is read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.groups.group import Group
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.history.missing_ends import SHORTEST_MS, LogTail, missing_end
+from coordinator_core.records import GROUP_LOG
+from coordinator_core.state_json import VERSION
+from jobs.relations.topics import stored_topics
+from jobs.sources.files import METADATA_TOPIC
+from jobs.tables.reader import TableReader
+
+TAILS: Final = """
+WITH ends AS (
+  SELECT log_topic, log_partition, max(last_offset) AS last_offset, max(last_ms) AS last_ms FROM $log_ranges
+  WHERE cluster = :cluster AND log_topic IN (:groups, :metadata) AND log_partition IS NOT NULL
+  GROUP BY log_topic, log_partition
+)
+SELECT e.log_topic AS log_topic, e.log_partition AS log_partition, e.last_offset AS last_offset, e.last_ms AS last_ms
+FROM ends AS e JOIN ends AS m ON m.log_topic = :metadata AND e.last_ms + :shortest_ms <= m.last_ms
+WHERE e.log_topic = :groups
+ORDER BY log_partition
+"""
+"""The partitions of the log of groups that end long enough before the metadata log."""
+
+CHANGED: Final = (
+    "SELECT max(greatest(coalesce(t.since.timestamp_ms, -1), coalesce(t.until.timestamp_ms, -1))) AS changed_ms "
+    "FROM $topic_history AS t WHERE cluster = :cluster"
+)
+STATES: Final = """
+SELECT s.log_partition AS log_partition, s.state AS state FROM $group_states AS s JOIN (
+  SELECT group_id FROM $rebalances WHERE cluster = :cluster AND is_open AND outcome = 'open'
+  UNION SELECT group_id FROM $memberships AS m WHERE cluster = :cluster AND is_open AND m.away_since IS NOT NULL
+  UNION SELECT group_id FROM $group_epochs AS e WHERE cluster = :cluster AND is_open
+    AND group_type IN ('CONSUMER', 'SHARE') AND e.opened.timestamp_ms <= :changed_ms
+) AS o ON s.group_id = o.group_id
+WHERE s.cluster = :cluster AND s.log_topic = :groups AND s.log_partition IN :quiet AND s.version = :version
+ORDER BY s.log_partition, s.group_id
+"""
+"""The states of the groups in these log partitions that may have to write: they rebalance, or topics changed later."""
+
+
+class StoredEnd(NamedTuple):
+    """A log partition whose end is missing: its last offset that is there, and in words why more is missing."""
+
+    last: int
+    reason: str
+
+
+def missing_ends(
+    tables: TableReader, cluster: str, lost_records: Callable[[], LostRecords]
+) -> dict[tuple[str, int], StoredEnd]:
+    """Return the log partitions whose ends are missing. ``lost_records``: where there are some, no state counts."""
+    if not (tables.exists("log_ranges") and tables.exists("group_states") and tables.exists("rebalances")):
+        return {}
+    of: dict[str, Any] = {"cluster": cluster, "groups": GROUP_LOG}
+    quiet = [
+        LogTail(row["log_topic"], row["log_partition"], row["last_offset"], row["last_ms"])
+        for row in tables.rows(TAILS, **of, metadata=METADATA_TOPIC, shortest_ms=SHORTEST_MS)
+    ]
+    lost = lost_records() if quiet else NOTHING_LOST
+    doubtful = {*lost.ranges, *lost.unreadable, *lost.unplaced}
+    quiet = [tail for tail in quiet if (tail.topic, tail.partition) not in doubtful]
+    states = _states(tables, of, [tail.partition for tail in quiet]) if quiet else {}
+    topics = stored_topics(tables, cluster) if states else None
+    found = {}
+    for tail in quiet:
+        reason = missing_end(tail, _groups(states.get(tail.partition, ())), topics)
+        if reason is not None:
+            found[tail.topic, tail.partition] = StoredEnd(tail.offset, reason)
+    return found
+
+
+def _states(tables: TableReader, of: dict[str, Any], quiet: list[int]) -> dict[int, list[str]]:
+    (changed,) = tables.rows(CHANGED, cluster=of["cluster"]) if tables.exists("topic_history") else ({},)
+    changed_ms = changed.get("changed_ms")
+    by_partition = defaultdict[int, list[str]](list)
+    given = of | {"quiet": quiet, "version": str(VERSION), "changed_ms": -1 if changed_ms is None else changed_ms}
+    for row in tables.rows(STATES, **given):
+        by_partition[row["log_partition"]].append(row["state"])
+    return by_partition
+
+
+def _groups(states: Sequence[str]) -> Iterator[Group]:
+    from coordinator_core.audit.group_audit import STATE_FORM  # half of the core, of which most questions need nothing
+
+    return (STATE_FORM.decode(state).group for state in states)
