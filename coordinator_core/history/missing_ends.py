@@ -28,7 +28,7 @@ from coordinator_core.cluster.coordinators_away import times_away
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.durations import duration
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.setting_bounds import DEFAULTS
@@ -94,13 +94,13 @@ def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Ite
         return
     session_ms = _longest_session_ms(group, kind, until_ms, topics)
     for member_id, member in state.members.items():
-        if _speaks_classic(member) or member.member_epoch is None:
+        if member.speaks_classic or member.member_epoch is None:
             continue
         if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             if kind.name == GroupType.CONSUMER:
                 yield last_ms + session_ms, f"the static member {member_id} is away"
         elif kind.unrevoked is not None and member.state == kind.unrevoked:
-            if member.rebalance_timeout_ms > 0:
+            if (member.rebalance_timeout_ms or 0) > 0:
                 yield last_ms + member.rebalance_timeout_ms, f"member {member_id} has to give up what it has"
         elif _is_behind(member.member_epoch, state.assignment_epoch):
             yield last_ms + session_ms, f"member {member_id} has not reached epoch {state.assignment_epoch}"
@@ -109,13 +109,9 @@ def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Ite
         yield asked_ms + session_ms, "topics that its members subscribe to have changed"
 
 
-def _speaks_classic(member: Any) -> bool:
-    return getattr(member, "classic", None) is not None
-
-
-def _asks_by_heartbeat(member: Any) -> bool:
+def _asks_by_heartbeat(member: EpochMember) -> bool:
     """Whether heartbeats of the member make the coordinator look at topics, until its session expires."""
-    return not _speaks_classic(member) and member.member_epoch is not None and member.member_epoch >= 0
+    return not member.speaks_classic and member.member_epoch is not None and member.member_epoch >= 0
 
 
 def _is_behind(epoch: int, target: int | None) -> bool:

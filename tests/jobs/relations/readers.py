@@ -104,7 +104,6 @@ ASKED: dict[Callable[..., Any], Ask] = {
         log_extent.extents_at(tables, CLUSTER, moment, list(REPLAYED_TOPICS)) for moment in MOMENTS.values()
     ],
     logs.counted_lives: lambda tables: logs.counted_lives(tables, CLUSTER),
-    logs.ends_missing: lambda tables: logs.ends_missing(tables, CLUSTER),
     logs.has_orphans: lambda tables: [logs.has_orphans(tables, CLUSTER, of) for of in (None, "orphan", GROUP)],
     logs.times_of_groups: lambda tables: logs.times_of_groups(tables, CLUSTER),
     logs.whole_from_ms: lambda tables: logs.whole_from_ms(tables, CLUSTER, logs.lost_records(tables, CLUSTER)),
