@@ -20,7 +20,9 @@ SHOP = (ROOT / "docs" / "shop.md").read_text(encoding="utf-8")
 COMMANDS = [line.split()[1:] for line in (TUTORIAL + SHOP).splitlines() if line.startswith("    coordinator-audit ")]
 
 
+@pytest.mark.long
 def test_the_site_builds_strictly(tmp_path):
+    """As the workflow ``docs`` builds it."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
