@@ -26,7 +26,7 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.app import COMMANDS, load
-from jobs.docs import coverage
+from jobs.docs import documents
 from jobs.simulate.scenario_file import sections
 from jobs.tables.catalog import CATALOG, INTERNAL
 from jobs.tables.columns import about_column, sql_type
@@ -219,7 +219,7 @@ def pages() -> dict[str, str]:
         "records.md": ("Record types", _records()),
         "commands.md": ("Commands", _commands()),
         "scenarios.md": ("Scenarios", _scenario()),
-        "coverage.md": ("Protocol documents", coverage.page()),
+        "coverage.md": ("Protocol documents", documents.page()),
     }
     return {name: "\n".join((MADE, "", f"# {title}", "", *body, "")) for name, (title, body) in bodies.items()}
 

@@ -30,7 +30,7 @@ import pytest
 
 import jobs.cli.app  # noqa: F401 - for what it imports of others
 import tests.conftest  # noqa: F401
-from jobs.docs.coverage import Addition, Capability, documents
+from jobs.docs.documents import Addition, Capability, documents
 from tests.claims.flips import GONE, Flip, flips
 from tests.shared_data import ROOT, SHARED
 

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from jobs.cli.app import COMMANDS
-from jobs.docs.coverage import Addition, Capability, DocumentSection, KafkaTestClass, documents, kafka_tests
+from jobs.docs.documents import Addition, Capability, DocumentSection, KafkaTestClass, documents, kafka_tests
 from tests.claims.flips import defined
 from tests.shared_data import ROOT
 

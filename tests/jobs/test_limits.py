@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from jobs.docs.coverage import limits
+from jobs.docs.documents import limits
 from tests.shared_data import ROOT
 
 PAGE = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
