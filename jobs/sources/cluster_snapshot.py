@@ -8,11 +8,14 @@ One row for each partition, with the columns of ``ROW``, and one for each resour
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_core.cluster.snapshot_settings import FIRST_OF_4_0, METADATA_VERSION, ResourceKind
 from jobs.sources import broker_features
 from jobs.sources.broker_features import BrokerAddress, FeatureAnswer
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 ROW: Final = ("topic", "topic_id", "partition", "replica_racks", "timestamp_ms", "end_offset", "cluster_id")
 """The fields of a partition. ``replica_racks``: of each replica, null for a broker without a rack; times are in ms."""
@@ -95,7 +98,7 @@ def feature_rows(answers: Sequence[FeatureAnswer]) -> Iterator[SnapshotRow]:
     yield _settings_row(ResourceKind.FINALIZED_FEATURES, "", finalized or {}, NOBODY if finalized is None else None)
 
 
-def broker_rows(admin: Any, brokers: Sequence[int]) -> Iterator[SnapshotRow]:
+def broker_rows(admin: AdminClient, brokers: Sequence[int]) -> Iterator[SnapshotRow]:
     """Yield the configs of each broker that are about groups. Raise KafkaException if a broker does not give them."""
     from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
@@ -110,7 +113,7 @@ def broker_rows(admin: Any, brokers: Sequence[int]) -> Iterator[SnapshotRow]:
             yield _settings_row(ResourceKind.BROKER, resource.name, configs, None)
 
 
-def group_rows(admin: Any) -> Iterator[SnapshotRow]:
+def group_rows(admin: AdminClient) -> Iterator[SnapshotRow]:
     """Yield the configs of each group that the cluster lists, broker defaults included (KIP-848).
 
     Raises:
@@ -135,7 +138,7 @@ def _settings_row(kind: str, resource: str, settings: Mapping[str, object], miss
     return {"resource_type": kind, "resource": resource, "configs": texts or None, "missing": missing}
 
 
-def rows(admin: Any, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
+def rows(admin: AdminClient, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
     """Yield the partitions of the cluster of this AdminClient, by topic and partition.
 
     A partition without a leader has no end offset: null.
@@ -167,7 +170,7 @@ def _kafka_text(topic_id: object) -> str:
     return str(topic_id).translate(str.maketrans("+/", "-_"))
 
 
-def end_offsets(admin: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+def end_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """Return the end offsets of partitions by topic and partition, without those that are not given just now."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]

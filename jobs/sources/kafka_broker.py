@@ -102,7 +102,7 @@ def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
         consumer.close()
 
 
-def _opened(config: Mapping[str, str]) -> tuple[Any, Reports]:
+def _opened(config: Mapping[str, str]) -> tuple[Consumer, Reports]:
     """Return a consumer and its reports. Raise InputError for settings that librdkafka does not know."""
     reports = Reports(config)
     try:
@@ -112,7 +112,7 @@ def _opened(config: Mapping[str, str]) -> tuple[Any, Reports]:
 
 
 def plan(
-    consumer: Any, topic: str, ranges: Mapping[int, Bounds] | None, since: Mapping[int, int] = NOTHING_TAKEN
+    consumer: Consumer, topic: str, ranges: Mapping[int, Bounds] | None, since: Mapping[int, int] = NOTHING_TAKEN
 ) -> list[BrokerRange]:
     """Return the requested ranges, limited to offsets that the broker has and that were not ingested before.
 
