@@ -2,8 +2,9 @@
 
 ``python -m benchmarks serve [GROUPS] [REBALANCES] [FOLDER]`` (100,000 and 10,000,000; FOLDER keeps the tables). The
 history tables are made of rows as nights leave them: 20 files, each with its part of the time and with all groups in
-order. What no question of the page reads is null. It prints seconds of the clock and of the processor: the first time,
-in which the tables are opened, and the least of four more; and the memory of the process.
+order; the last epoch of each group is open. What no question of the page reads is null. It prints seconds of the clock
+and of the processor: the first time, in which the tables are opened, and the least of four more; and the memory of the
+process.
 """
 
 from __future__ import annotations
@@ -54,24 +55,25 @@ def main(groups: int = 100_000, rebalances: int = 10_000_000, kept: str | None =
         chosen = load(environment={}, flags={"cluster": "c"})
         middle = BEGIN_MS + NIGHTS * STEP_MS // 2
         some = f"group-{groups // 3:06}"
-        questions: Mapping[str, Callable[[ServedTables], object]] = {
-            "the first page": lambda place: served_page(place.overview(), is_live=False),
-            "its groups": lambda place: place.groups(GroupsAsked()),
-            "groups at a moment": lambda place: place.groups(GroupsAsked(at_ms=middle)),
-            "two moments, what changed": lambda place: place.groups(
-                GroupsAsked(at_ms=middle, than_ms=middle + 600_000, only_changed=True)
+        # An answer about groups is kept: each time another one is asked for.
+        questions: Mapping[str, Callable[[ServedTables, int], object]] = {
+            "the first page": lambda place, _: served_page(place.overview(), is_live=False),
+            "its groups": lambda place, turn: place.groups(GroupsAsked(first=100 * turn)),
+            "groups at a moment": lambda place, turn: place.groups(GroupsAsked(at_ms=middle + turn)),
+            "two moments, what changed": lambda place, turn: place.groups(
+                GroupsAsked(at_ms=middle + turn, than_ms=middle + 600_000, only_changed=True)
             ),
-            "one group, a window": lambda place: Site(place).answer(
+            "one group, a window": lambda place, _: Site(place).answer(
                 "/api/group", {"group": some, "since": str(middle), "until": str(middle + STEP_MS)}
             ),
-            "a search": lambda place: place.search("host-77"),
+            "a search": lambda place, _: place.search("host-77"),
         }
         for name, ask in questions.items():
             place = ServedTables(lambda: FolderReader(folder), chosen)
             took = []
-            for _ in range(TIMES):
+            for turn in range(TIMES):
                 at = time.monotonic(), time.process_time()
-                ask(place)
+                ask(place, turn)
                 took.append((time.monotonic() - at[0], time.process_time() - at[1]))
             first, least = took[0], (min(each) for each in zip(*took[1:], strict=True))
             print(f"{name}: {_seconds(*first)} the first time, then {_seconds(*least)}", flush=True)
@@ -123,6 +125,19 @@ def _make(folder: Path, groups: int, rebalances: int) -> None:
             causes=_lists(each),
             history_complete=_same(True, each),
         )
+    every = np.arange(groups)
+    _write(
+        folder,
+        "group_epochs",
+        groups,
+        group_id=_ids(every),
+        group_type=_same("CONSUMER", groups),
+        epoch=_same(NIGHTS * 1_000, groups),
+        opened=_positions(every, np.full(groups, BEGIN_MS + NIGHTS * STEP_MS)),
+        is_open=_same(True, groups),
+        causes=_lists(groups),
+        history_complete=_same(True, groups),
+    )
     members = groups * 4
     ids = _ids(np.repeat(np.arange(groups), 4))
     joined = _positions(np.arange(members), BEGIN_MS + random.integers(0, NIGHTS * STEP_MS, members))

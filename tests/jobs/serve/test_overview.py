@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.stored import stored_report
-from jobs.serve import from_tables
+from jobs.serve import from_tables, group_types, stored_overview
 from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.from_tables import ServedTables
 from jobs.serve.group_times import GroupTimes
@@ -43,8 +44,8 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("ends") / "ends.jsonl"
     rows = [
         dict.fromkeys(ROW)
-        | {"topic": "b-range-x1", "partition": partition, "timestamp_ms": parse_time(time), "end_offset": end}
-        for time, end in (("2026-11-23T19:24:58Z", 30), ("2026-11-23T19:25:06Z", 90))
+        | {"topic": "b-range-x1", "partition": partition, "timestamp_ms": parse_time(then), "end_offset": end}
+        for then, end in (("2026-11-23T19:24:58Z", 30), ("2026-11-23T19:25:06Z", 90))
         for partition in range(3)
     ]
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -70,7 +71,7 @@ def test_the_first_page_is_that_of_the_report(stored: tuple[str, Settings], monk
     assert differing <= set(OF_TIMES)
     assert {name for name, _ in made.families} >= {"members joined", "members left or expired"}
     assert made.worst
-    monkeypatch.setattr(from_tables, "WORST_A_PASS", 1)
+    monkeypatch.setattr(stored_overview, "WORST_A_PASS", 1)
     assert ServedTables(lambda: FolderReader(place), settings).overview().worst == made.worst
 
 
@@ -80,10 +81,10 @@ def test_groups_at_a_moment_are_those_of_the_logs(stored: tuple[str, Settings], 
     of_logs = place_of(AnswerSource(context=cast("Any", SaidBefore()), log=[LOGS]), ends, NOTHING_NEWER)
     seen = []
     for second in range(48, 88, 2):
-        time = f"2026-11-23T19:2{4 + second // 60}:{second % 60:02}Z"
-        asked = GroupsAsked(at_ms=parse_time(time))
+        then = f"2026-11-23T19:2{4 + second // 60}:{second % 60:02}Z"
+        asked = GroupsAsked(at_ms=parse_time(then))
         (one,), (other,) = (each.groups(asked).groups for each in (of_logs, of_tables))
-        assert one == other, time
+        assert one == other, then
         seen.append(one)
     assert {row.state for row in seen} >= {None, "STABLE", "REBALANCING"}
     assert {row.owned for row in seen} >= {0, 6}
@@ -92,11 +93,47 @@ def test_groups_at_a_moment_are_those_of_the_logs(stored: tuple[str, Settings], 
     assert len({row.lag for row in seen}) == 3
 
 
+def test_groups_without_an_open_epoch_have_the_type_of_their_last_one(
+    stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, settings = stored
+    tables = FolderReader(place)
+    expected = sorted(tables.tuples(group_types.LAST_TYPES, cluster=settings.cluster))
+    assert expected
+    for is_open, most in (("is_open", 5), ("FALSE", 5), ("FALSE", 0)):
+        for name in ("OPEN", "WITHOUT_OPEN", "OF_OTHERS"):
+            monkeypatch.setattr(group_types, name, getattr(group_types, name).replace("is_open", is_open))
+        monkeypatch.setattr(group_types, "MOST_LISTED", most)
+        found = group_types.group_types(tables, settings.cluster)
+        assert sorted(tables.tuples(found.text, cluster=settings.cluster, **found.values)) == expected
+
+
+def test_after_a_night_the_first_page_is_made_again_beside_the_questions(
+    stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, settings = stored
+    served = ServedTables(lambda: FolderReader(place), settings)
+    before, asked = served.overview(), GroupsAsked(most=1)
+    assert served.groups(asked) is served.groups(asked)
+    known = served.groups(asked)
+    monkeypatch.setattr(from_tables, "newest_run_in", lambda *_: "a later run")
+    served.forget()
+    assert served.overview() is before
+    assert served.renew() == "a later run"
+    assert served.groups(asked) is not known
+    deadline = time.monotonic() + 30
+    while served.overview() is before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    made = served.overview()
+    assert made is not before
+    assert served.overview() is made
+
+
 def test_of_very_many_rebalances_only_outcomes_are_counted(
     stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, settings = stored
-    monkeypatch.setattr(from_tables, "MOST_TOLD", 5)
+    monkeypatch.setattr(stored_overview, "MOST_TOLD", 5)
     made = ServedTables(lambda: FolderReader(place), settings).overview()
     assert made.outcomes
     assert not made.families
