@@ -1,14 +1,25 @@
 """Kafka's ``simple`` assignor for share groups (KIP-932): each partition gets enough members that all members
 have work.
+
+Reproduces the results of Kafka 4.3.1's SimpleHomogeneousAssignmentBuilder, for equal subscriptions, and
+SimpleHeterogeneousAssignmentBuilder, which leaves topics without subscribers in the assignments. Members are numbered
+as presented.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from coordinator_core.assignors.inputs import Assignment, GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile, require_reproduced
-from coordinator_core.assignors.server.simple_differing import assign_differing
-from coordinator_core.assignors.server.simple_equal import assign_equal
+from coordinator_core.assignors.server.assignment_changes import AssignmentChanges, ints
+from coordinator_core.assignors.server.balance import AllTopics, Balance, OneTopic
+from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
+from coordinator_core.assignors.server.previous_assignments import PreviousAssignments
+from coordinator_core.assignors.server.quotas import assignable, map_capacity, shares
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import UUID
+from coordinator_core.java.order import hash_order, int_order
 
 
 def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[Partitions]:
@@ -22,5 +33,69 @@ def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[P
     require_reproduced(profile, "simple")
     if not spec.members:
         return Assignment({})
-    builder = assign_equal if spec.homogeneous else assign_differing
+    builder = _assign_equal if spec.homogeneous else _assign_differing
     return Assignment(builder(spec, image, profile))
+
+
+def _assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
+    """One balance over all partitions of all topics; empty when the members subscribe to nothing."""
+    members = list(spec.members.values())
+    if not members[0].subscribed:
+        return {}
+    topics = members[0].topics
+    targets = [ints(assignable(spec, image, topic)) for topic in topics]
+    sharing, shared = shares(len(members), sum(map(len, targets)))
+    desired = np.array(shared)
+    edits = AssignmentChanges(topics)
+    turns = int_order(range(len(members)), map_capacity(len(members)))
+    held = PreviousAssignments.of(members, turns, edits.numbers)
+    sizes = np.bincount(held.member, minlength=len(members))
+    # Kafka copies the assignments of members that have their share already, whether it changes them or not.
+    edits.copied.update(np.flatnonzero((sizes > 0) & (sizes >= desired)).tolist())
+    subscribed = set(topics)
+    for index, member in enumerate(members):
+        if not member.previous.keys() <= subscribed:
+            edits.drop(index, [topic for topic in member.previous if topic not in subscribed])
+    bases = held.bases(image.by_id[topic].partitions for topic in topics)
+    numbered = [base + some for base, some in zip(bases.tolist(), targets, strict=False)]
+    balance = Balance(
+        AllTopics(topics, bases),
+        np.concatenate((ints(()), *numbered)),
+        bases[held.topic] + held.partition,
+        held.member,
+        desired,
+        sharing,
+        edits,
+    )
+    balance.revoke_overfilled()
+    balance.revoke_overshared()
+    balance.hand_out(turns)
+    return CopiedAssignments(spec.members, edits, profile.jdk, keep_empty=True).all()
+
+
+def _assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
+    """Each topic is balanced by itself among its subscribers; empty if no member subscribes to an existing topic."""
+    members = list(spec.members.values())
+    subscribers: dict[str, list[int]] = {}
+    for index, member in enumerate(members):
+        for topic in member.topics:
+            subscribers.setdefault(topic, []).append(index)
+    if not subscribers:
+        return {}
+    topics = hash_order(UUID, list(subscribers))
+    targets = [ints(assignable(spec, image, topic)) for topic in topics]
+    edits = AssignmentChanges(topics)
+    held = PreviousAssignments.of(members, int_order(range(len(members)), map_capacity(len(members))), edits.numbers)
+    rows = held.by_topic(len(topics))
+    for number, topic in enumerate(topics):
+        sharing, shared = shares(len(subscribers[topic]), len(targets[number]))
+        desired = np.zeros(len(members), np.int64)
+        desired[subscribers[topic]] = shared
+        row = rows[number]
+        balance = Balance(
+            OneTopic(number), targets[number], held.partition[row], held.member[row], desired, sharing, edits
+        )
+        balance.revoke_overfilled()
+        balance.revoke_overshared()
+        balance.hand_out(int_order(subscribers[topic], map_capacity(len(members))))
+    return CopiedAssignments(spec.members, edits, profile.jdk, keep_empty=True).all()

@@ -15,12 +15,15 @@ from uuid import UUID
 from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
 from coordinator_core.cluster.image import MOST_PARTITIONS, Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.describe_api import group_state, kafka_name
+from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Timer
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
 from coordinator_core.coordinator.traces.difference import Difference
-from coordinator_core.coordinator.traces.summary import summary
 from coordinator_core.errors import INVALID, DecodeError, InputError
 from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import CoordinatorRecord, Fields
@@ -318,3 +321,32 @@ def _fired(timer: Timer) -> list[object]:
 
 def _fired_line(line: Fields) -> list[object]:
     return [line["key"], line["deadline_ms"]]
+
+
+def summary(memory: CoordinatorState, group_id: str) -> Fields | None:
+    """Return what a trace has of a group after each step: type, state, epochs and sizes; None: there is none."""
+    group = memory.live.get(group_id)
+    if group is None:
+        return None
+    figures: Fields = {"type": str(group.type).lower(), "state": kafka_name(group_state(group))}
+    if isinstance(group, LiveEpochGroup):
+        figures |= {
+            "group_epoch": group.group_epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "metadata_hash": group.metadata_hash,
+            "members": len(group.log.members),
+        }
+        if isinstance(group, LiveStreamsGroup):
+            figures["validated_topology_epoch"] = group.validated_topology_epoch
+            figures["endpoint_information_epoch"] = group.endpoint_epoch
+    elif isinstance(group, LiveClassicGroup):
+        figures |= {
+            "generation": group.generation,
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol,
+            "leader": group.leader,
+            "members": len(group.members),
+            "pending_members": len(group.pending_join),
+            "awaiting_join": group.awaiting_join,
+        }
+    return figures
