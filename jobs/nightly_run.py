@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -36,8 +37,9 @@ from jobs.pipeline import (
 from jobs.pipeline.findings import INPUTS, no_cycle_search
 from jobs.pipeline.step_times import StepTimes, last_night
 from jobs.report.data import FORMAT
+from jobs.report.parts import page_of
 from jobs.report.render import check_name, head_of, write
-from jobs.report.stored import stored_report
+from jobs.report.stored import kept_report, stored_report
 from jobs.settings import Settings
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
@@ -331,7 +333,9 @@ def _offsets(nightly: NightlyRun) -> dict[str, int]:
 
 
 def _findings(nightly: NightlyRun) -> dict[str, int]:
-    by_kind = findings.run(nightly.tables, nightly.settings.findings, nightly.night)
+    limits, chosen = nightly.settings.findings, nightly.settings.nightly
+    page = None if chosen.report is None or "report" not in chosen.steps else partial(page_of, limits=limits)
+    by_kind = findings.run(nightly.tables, limits, nightly.night, page)
     return {"findings": sum(by_kind.values())}
 
 
@@ -370,11 +374,17 @@ def _report(nightly: NightlyRun) -> dict[str, int] | None:
     if out is None:
         return None
     # Findings know the thresholds that they were made with, and so the report does, too.
-    if "findings" in nightly.settings.nightly.steps and _is_current(nightly.tables, nightly.settings, out):
+    knows = "findings" in nightly.settings.nightly.steps
+    if knows and _is_current(nightly.tables, nightly.settings, out):
         return None
+    engine = nightly.tables.engine()
     with no_cycle_search():
-        report = stored_report(nightly.tables.engine(), nightly.settings)
-        write(report, out)
+        if knows and findings.has_pages(nightly.tables):
+            report, texts = kept_report(engine, nightly.settings)
+            write(report, out, texts)
+        else:
+            report = stored_report(engine, nightly.settings)
+            write(report, out)
     return {"groups": len(report.groups), "findings": report.findings_seen}
 
 

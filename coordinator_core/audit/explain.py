@@ -248,7 +248,7 @@ def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[S
     for overlap in twice:
         names = " and ".join(_member(history, member_id) for member_id in overlap.members)
         how = "and still have" if overlap.until is None else "for"
-        lasted = f"{how} {duration(overlap.lasted_ms(history.now_ms))}" if overlap.until is not None else how
+        lasted = f"{how} {duration(overlap.lasted_ms(history))}" if overlap.until is not None else how
         yield Sentence(
             f"Two owners: it gave {overlap.counted} to a second member: {names} both had {overlap.listed} ({lasted}); "
             f"{overlap.meaning}.",

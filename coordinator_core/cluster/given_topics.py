@@ -34,6 +34,10 @@ class TopicReach(NamedTuple):
         """
         return self.since_ms <= first_ms and last_ms <= self.until_ms
 
+    def may_cover(self, time_ms: int) -> bool:
+        """Whether this source does not show a time yet that it may show once it goes on."""
+        return self != NO_REACH and time_ms > self.until_ms
+
     def covers_end(self, now_ms: int) -> bool:
         """Whether the topics at the end of the logs of groups are shown; 0: these have no times.
 

@@ -2,8 +2,9 @@
 
 ``replay`` has already computed the verdicts and the violations. Findings depend on a group's whole history and on the
 time that has passed since in its log. So those of groups on which something new bears are computed again, all others
-stay, and the table is replaced in one commit. A threshold, a topic or a line of a
-broker's log that is new bears on all groups.
+stay, and the table is replaced in one commit. Something bears on groups that have new records; on those whose history
+has noted that what was made of it holds until a time which their log has reached (``audit.folds.log_ends``); and on all
+groups once a threshold, the software, a line of a broker's log or what surrounds the groups (``Surroundings``) changes.
 """
 
 from __future__ import annotations
@@ -20,27 +21,24 @@ from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, CoveredRows, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.groups.setting_bounds import BROKER_SETTINGS
 from coordinator_core.records import LogPosition
 from jobs.installation import software_version
 from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decoded_runs import newest_runs
-from jobs.relations.commit_sums import topic_ends
+from jobs.pipeline.group_pages import FACTS_FROM, Page, PageMaker, Surroundings, row_of, with_kept
 from jobs.relations.groups import gathered, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
-from jobs.relations.logs import LogFacts, topics_at_end
-from jobs.relations.offsets import newest_ends
+from jobs.relations.logs import topics_at_end
 from jobs.relations.sessions import stored_lives, stored_lost_members, stored_lost_sessions, stored_stays
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
-from jobs.tables.engine import Rows
-from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
+from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RANGES
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row
 from jobs.tables.records import GROUP_RECORDS
-from jobs.tables.results import FINDINGS
+from jobs.tables.results import FINDINGS, GROUP_PAGES
 from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.table import few
 from jobs.tables.versions import made_from, note_of
@@ -65,59 +63,80 @@ Changed = Mapping[str, list[str] | None]
 """The groups to compute again by cluster; None: all groups of the cluster."""
 
 
-def run(tables: Tables, limits: Thresholds, night: str) -> dict[str, int]:
+def run(tables: Tables, limits: Thresholds, night: str, report_page: PageMaker | None = None) -> dict[str, int]:
     """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind.
 
-    ``night`` is the id of the night, or of the run, that has what is new.
+    ``night`` is the id of the night, or of the run, that has what is new. ``report_page`` makes what a report has of a
+    group, with its findings; None: no report is asked for.
     """
     tables.create(FINDINGS)
-    newest = newest_runs(tables, GROUP_STATES)
-    told = {cluster: _told_of_groups(tables.engine(), cluster) for cluster in newest}
-    note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest, settings=told)
-    before = note_of(tables, FINDINGS)
-    if before != note:
-        if not newest:
-            return {}
-        changed = _changed(tables, newest, json.loads(before or "{}"), json.loads(note))
-        parts = parts_here(tables)
-        with no_cycle_search():
-            if parts is None:
-                from jobs.pipeline.on_spark import findings as on_spark  # not at the top: most runs need no Spark
-
-                tables.replace(FINDINGS, on_spark.of_groups(tables, changed, limits))
-                rows = on_spark.with_clusters(
-                    tables,
-                    {name: _about_cluster(tables, name, _that_count(tables, name), limits) for name in sorted(changed)},
-                )
-            else:
-                rows = _here(tables, changed, limits, parts)
-        tables.replace(FINDINGS, rows, note)
+    if newest := newest_runs(tables, GROUP_STATES):
+        _update(tables, limits, newest, report_page)
     known_findings.note(tables, night)
     counts = tables.engine().rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
 
 
-def _told_of_groups(engine: TableReader, cluster: str) -> list[str]:
-    """Return what the metadata log and snapshots say of features and of settings of groups: it may change while no
-    topic does.
-    """
-    at_end = topics_at_end(engine, cluster)
-    of_brokers = {name: at_end.snapshots.of_brokers(name, None) for name in sorted(BROKER_SETTINGS)}
-    return [str(part) for part in (sorted(at_end.features.items()), sorted(at_end.settings.items()), of_brokers)]
+def has_pages(tables: Tables) -> bool:
+    """Return whether there is a page of each group, made with the findings that are there now."""
+    if not (tables.exists(FINDINGS) and tables.exists(GROUP_PAGES)):
+        return False
+    note = note_of(tables, FINDINGS)
+    return note is not None and note_of(tables, GROUP_PAGES) == note and bool(json.loads(note).get("has_pages"))
 
 
-def _changed(tables: Tables, newest: Mapping[str, str], before: Row, now: Row) -> Changed:
+def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], report_page: PageMaker | None) -> None:
+    keeps_pages = tables.local(FINDINGS) is not None
+    if keeps_pages:
+        tables.create(GROUP_PAGES)
+    note = note_of(tables, FINDINGS)
+    is_whole = note is not None and (not keeps_pages or note_of(tables, GROUP_PAGES) == note)
+    before: dict[str, Any] = json.loads(note) if note is not None and is_whole else {}
+    inputs = [*INPUTS, *FACTS_FROM]
+    now = json.loads(made_from(tables, inputs, limits=limits, software=software_version(), replayed=newest))
+    needs_pages = keeps_pages and report_page is not None and not before.get("has_pages")
+    if before.items() >= now.items() and not needs_pages:
+        return
+    engine = tables.engine()
+    around = {name: Surroundings.read(engine, name) for name in newest}
+    now["around"] = {name: each.digest(engine, name) for name, each in around.items()}
+    now["whole_from"] = {name: each.whole_from() for name, each in around.items()}
+    changed = _changed(tables, before, now, needs_pages=needs_pages)
+    parts = parts_here(tables)
+    with no_cycle_search():
+        if parts is None:
+            from jobs.pipeline.on_spark import findings as on_spark  # not at the top: most runs need no Spark
+
+            tables.replace(FINDINGS, on_spark.of_groups(tables, changed, limits))
+            rows = on_spark.with_clusters(
+                tables, {name: _about_cluster(tables, name, _that_count(tables, name), limits) for name in changed}
+            )
+        else:
+            rows, pages = _here(tables, changed, limits, parts, around, report_page)
+            now["has_pages"] = keeps_pages and not pages["summary"].null_count
+            if keeps_pages:
+                tables.replace(GROUP_PAGES, pages, json.dumps(now, sort_keys=True))
+    tables.replace(FINDINGS, rows, json.dumps(now, sort_keys=True))
+
+
+def _changed(tables: Tables, before: Row, now: Row, *, needs_pages: bool) -> Changed:
     """Return which groups have changed since the findings were made that have the note ``before``."""
-    if any(before.get(name) != now[name] for name in ("limits", "software", "settings")):
+    newest = now["replayed"]
+    if any(before.get(name) != now[name] for name in ("limits", "software")):
         return dict.fromkeys(newest)
-    for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name, END_OFFSETS.name):
-        if before["tables"].get(name) != now["tables"].get(name):
-            return dict.fromkeys(newest)
-    engine, since = tables.engine(), before.get("replayed", {})
+    if before["tables"].get(BROKER_EVENTS.name) != now["tables"].get(BROKER_EVENTS.name):
+        return dict.fromkeys(newest)
+    engine, since = tables.engine(), before["replayed"]
     # Where no run is new, the tables have changed for another reason, such as a replay of all records.
+    moved = {
+        cluster: [name for name, offset in of.items() if before["whole_from"].get(cluster, {}).get(name) != offset]
+        for cluster, of in now["whole_from"].items()
+    }
     return {
-        cluster: changed_groups(engine, cluster, since[cluster]) if since.get(cluster, run_id) < run_id else None
-        for cluster, run_id in newest.items()
+        cluster: changed_groups(engine, cluster, since[cluster], moved[cluster], with_pages=needs_pages)
+        if since.get(cluster, run_id) < run_id and before["around"].get(cluster) == now["around"][cluster]
+        else None
+        for cluster, run_id in sorted(newest.items())
     }
 
 
@@ -139,11 +158,18 @@ def parts_here(tables: Tables) -> int | None:
     return max(1, parts) if parts <= tables.limits.findings_parts else None
 
 
-def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> Rows:
-    """Return the rows of the table, computed by this process in so many parts."""
+def _here(
+    tables: Tables,
+    changed: Changed,
+    limits: Thresholds,
+    parts: int,
+    around: Mapping[str, Surroundings],
+    report_page: PageMaker | None = None,
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of the findings and of the pages, computed by this process in so many parts."""
     engine = tables.engine()
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
-    kept, new = [], list[dict[str, Any]]()
+    kept, new, pages = [], list[dict[str, Any]](), list[dict[str, Any]]()
     for row in engine.rows("SELECT * FROM $findings"):
         cluster, group_id = row["cluster"], row["group_id"]
         if cluster in again and group_id is None:
@@ -153,19 +179,21 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
         if wanted != []:
-            logs, deleted, of_kinds = LogFacts.read(engine, cluster), topic_ends(engine, cluster), kinds(engine)
-            ends = newest_ends(engine, cluster, None)
+            logs, deleted, ends, of_report = around[cluster]
+            of_kinds = kinds(engine) if report_page is None else of_report
             for some in _divided(tables, cluster, wanted, parts):
-                changed_ones = gathered(merged(engine, cluster, some, of_kinds), logs, deleted, ends)
-                of_groups = (row for history in changed_ones for row in findings(history, limits))
-                new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
+                for history in gathered(merged(engine, cluster, some, of_kinds), logs, deleted, ends):
+                    page = Page(findings(history, limits)) if report_page is None else report_page(history)
+                    new += [{"cluster": cluster, **row._asdict()} for row in page.findings]
+                    pages.append(row_of(cluster, history, page))
     about, storms = list[dict[str, Any]](), dict[str, list[CoveredRows]]()
     for cluster in changed:
         of_cluster = (_row(row) for row in (*kept, *new) if row["cluster"] == cluster and row["kind"] in COVERED)
         found, storms[cluster] = _about_cluster(tables, cluster, of_cluster, limits)
         about += [{"cluster": cluster, **row._asdict()} for row in found]
     parts_of_table = [_marked(kept, storms), _marked(new, storms), about]
-    return pa.concat_tables([few(FINDINGS, rows) for rows in parts_of_table])
+    rows = pa.concat_tables([few(FINDINGS, rows) for rows in parts_of_table])
+    return rows, with_kept(engine, again, few(GROUP_PAGES, pages))
 
 
 def _marked(rows: Iterable[Row], storms: Mapping[str, Sequence[CoveredRows]]) -> Iterator[dict[str, object]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -144,8 +143,12 @@ def report_histories(
     """Yield the history of each of these groups (None: of all), by group id, with commits over time, the rows of share
     partitions, and what is wanted ``also``.
     """
-    over_time = _commits_over_time(tables, cluster)
-    return histories(tables, cluster, groups, {**kinds(tables), **SHARE_PARTITIONS, **over_time, **also})
+    return histories(tables, cluster, groups, {**report_kinds(tables, cluster), **also})
+
+
+def report_kinds(tables: TableReader, cluster: str) -> dict[str, RowKind]:
+    """Return the rows that a report needs, and findings with it."""
+    return {**kinds(tables), **SHARE_PARTITIONS, **_commits_over_time(tables, cluster)}
 
 
 def kinds(tables: TableReader) -> dict[str, RowKind]:
@@ -220,7 +223,7 @@ def gathered(
             continue  # these logs have no record of the group
         parts += (row for rows_of_type in by_type.values() for row in rows_of_type)
         last_ms = max((own_time.last_ms or 0 for own_time in own_times), default=0)
-        yield replace(GroupHistory.gather(group_id, last_ms, parts, *logs), ends=ends)
+        yield GroupHistory.gather(group_id, last_ms, parts, *logs).replaced(ends=ends)
 
 
 def _events(tables: TableReader) -> dict[str, RowKind]:

@@ -15,10 +15,8 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
-from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.end_offsets import NewestEnds
-from coordinator_core.history.rows import RebalanceRow
-from jobs.report.causes import family, most_frequent
+from jobs.report.causes import most_frequent
 from jobs.report.coverage import absent
 from jobs.report.data import (
     FORMAT,
@@ -32,11 +30,10 @@ from jobs.report.data import (
     Report,
     ReportedCheck,
     ReportedFeature,
-    Worst,
 )
-from jobs.report.group_page import counts, detail
+from jobs.report.group_page import counts
 from jobs.report.offsets_over_time import fitting
-from jobs.report.worst import badness, because
+from jobs.report.parts import GroupPart, Opened, part_of
 from jobs.tables.night_rows import NightRow
 
 # The page is one file that a browser opens at once, however large the cluster is: each list has its most urgent or its
@@ -75,14 +72,6 @@ BUCKETS_MS = tuple(
 """Round lengths of intervals, in milliseconds."""
 
 
-class Opened(NamedTuple):
-    """A rebalance as charts count it."""
-
-    time_ms: int
-    outcome: str
-    family: str
-
-
 class ReportHeader(NamedTuple):
     """Source of a report: cluster, software, logs and warnings.
 
@@ -115,30 +104,32 @@ def build(
     histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader, shows_all: ShowsAll = all_shown
 ) -> Report:
     """Return the report. ``source.warnings`` may grow while the histories are read; ``shows_all`` is called then."""
-    topics: Mapping[str, int] = {}
-    groups: list[GroupDetail] = []
-    opened: list[Opened] = []
-    worst: list[tuple[RebalanceRow, Worst]] = []
-    signs, at_end = list[ClusterSigns](), NO_TOPICS
+    signs, parts, at_end = list[ClusterSigns](), list[GroupPart](), NO_TOPICS
     for history in histories:
         signs.append(ClusterSigns.of(history))
         at_end = history.topics
-        topics = history.topics.partitions
-        made = detail(history, limits, source.ends)
-        groups.append(_in_time(made, source)._replace(lag=source.lags.get(history.group_id, ())))
-        rebalances = [
-            row
-            for part in by_log(history)
-            for row in part.rebalances
-            if source.has(row.at.timestamp_ms, (row.finished or row.at).timestamp_ms)
-        ]
-        opened += [
-            Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
-        ]
-        worst += worst_of(rebalances, groups[-1])
+        parts.append(_in_time(part_of(history, limits, source.ends), source))
+    of_groups = (row for part in parts for row in part.group.findings)
+    of_cluster, storms = about_cluster(ClusterSigns.of_all(signs), at_end, of_groups, limits, shows_all)
+    return assembled(parts, of_cluster, lambda rows: marked(rows, storms), at_end, source)
+
+
+def assembled(
+    parts: Sequence[GroupPart],
+    of_cluster: Sequence[FindingRow],
+    mark: Callable[[Iterable[FindingRow]], Iterable[FindingRow]],
+    at_end: TopicsAtEnd,
+    source: ReportHeader,
+) -> Report:
+    """Return the report of the parts of all groups, with the findings about the cluster; ``mark`` marks findings about
+    groups that these cover. ``at_end``: the topics at the end.
+    """
+    groups = [part.group._replace(lag=source.lags.get(part.group.line.group_id, ())) for part in parts]
+    opened = [row for part in parts for row in part.opened if row.time_ms >= 0]
+    worst = [part.worst for part in parts if part.worst is not None]
     # Histories come in the order of the log or of the tables; among equals, what the report has must not depend on it.
     groups.sort(key=_most_urgent)
-    worst.sort(key=lambda pair: pair[1].group_id)
+    worst.sort(key=lambda of_group: of_group.rebalance.group_id)
     if source.lag_of is not None:
         groups = _with_lag(groups, source.lag_of)
     groups, commits = _with_commits(groups)
@@ -149,9 +140,8 @@ def build(
     groups = groups if first is None or last is None else [fitting(group, first, last) for group in groups]
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]
-    of_cluster, storms = about_cluster(ClusterSigns.of_all(signs), at_end, findings, limits, shows_all)
     of_cluster = [row for row in of_cluster if source.has(row.since_ms, row.until_ms)]
-    findings = listed([*marked(findings, storms), *of_cluster])
+    findings = listed([*mark(findings), *of_cluster])
     return Report(
         format=FORMAT,
         software=source.software,
@@ -160,7 +150,7 @@ def build(
         first_ms=first,
         last_ms=last,
         coverage=tuple(source.coverage),
-        absent=tuple(absent(source.coverage, topics, source.empty)),
+        absent=tuple(absent(source.coverage, at_end.partitions, source.empty)),
         warnings=tuple(source.warnings[:MOST_WARNINGS]),
         warnings_seen=len(source.warnings),
         topics_known=source.topics_known,
@@ -175,7 +165,7 @@ def build(
         families=counts(line.family for line in opened),
         commits=commits,
         lag=highest_lags((group.line.group_id, group.lag) for group in groups),
-        worst=tuple(rebalance for _, rebalance in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
+        worst=tuple(each.rebalance for each in nlargest(MOST_WORST, worst, key=lambda of_group: of_group.badness)),
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
         bands=tuple(bands_of([*of_cluster, *(row for group in groups for row in group.findings)])),
@@ -198,28 +188,22 @@ def bands_of(rows: Iterable[FindingRow]) -> Iterator[Band]:
         yield Band(row.kind, row.group_id, row.since_ms, row.until_ms, row.is_open, row.detail)
 
 
-def _in_time(group: GroupDetail, source: ReportHeader) -> GroupDetail:
-    """Return the group with the findings of the time that is asked for."""
-    findings = tuple(row for row in group.findings if source.has(row.since_ms, row.until_ms))
+def _in_time(part: GroupPart, source: ReportHeader) -> GroupPart:
+    """Return the part with the findings and rebalances of the time that is asked for."""
+    findings = tuple(row for row in part.group.findings if source.has(row.since_ms, row.until_ms))
     score = max((row.score for row in findings), default=0.0)
-    return group._replace(findings=findings, line=group.line._replace(findings=len(findings), score=score))
+    line = part.group.line._replace(findings=len(findings), score=score)
+    opened = tuple(row for row in part.opened if source.has(row.time_ms, row.ended_ms))
+    worst = part.worst
+    if worst is not None and not source.has(worst.rebalance.rebalance.at.timestamp_ms, worst.ended_ms):
+        worst = None
+    return GroupPart(part.group._replace(findings=findings, line=line), opened, worst)
 
 
 def _most_urgent(group: GroupDetail) -> tuple[int, float, int, str]:
     """Return the key by which groups are sorted: by their most urgent finding, then by rebalances."""
     rank = Level(group.findings[0].level).rank if group.findings else len(Level)
     return rank, -group.line.score, -group.line.rebalances, group.line.group_id
-
-
-def worst_of(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[tuple[RebalanceRow, Worst]]:
-    """Yield the worst rebalance of the group, if it has one and it is among these."""
-    if group.worst is None:
-        return
-    worst = group.rebalances[group.worst]
-    for row in rebalances:
-        if row.at == worst.at and row.group_type == worst.group_type:
-            yield row, Worst(group.line.group_id, worst._replace(story=()), because(row))
-            return
 
 
 def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[LagLine, ...]]) -> list[GroupDetail]:
@@ -288,7 +272,7 @@ def buckets(opened: Sequence[Opened]) -> tuple[int, tuple[Bucket, ...]]:
     length = bucket_length(min(opened).time_ms, max(opened).time_ms)
     outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)
     families: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for time, outcome, of_family in opened:
+    for time, outcome, of_family, _ in opened:
         outcomes[time // length * length][outcome] += 1
         families[time // length * length][of_family] += 1
     return length, counted_buckets(outcomes, families)

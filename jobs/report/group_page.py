@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from coordinator_core.audit.explain import explanations, with_log, within
 from coordinator_core.audit.finding_rows import FindingRow
@@ -55,7 +54,7 @@ def detail(
 
     Of a group that is longer than a page, the rows are those from ``since_ms`` to ``until_ms`` (None: no bound).
     """
-    of_group = findings(replace(whole, ends=ends), limits)
+    of_group = findings(whole.replaced(ends=ends), limits)
     line = _line(whole, by_log(whole), of_group)
     history = _in_window(whole, since_ms, until_ms)
     parts = by_log(history)
@@ -97,8 +96,7 @@ def _in_window(history: GroupHistory, since_ms: int | None, until_ms: int | None
         begins = until_ms is None or first.timestamp_ms <= until_ms
         return begins and (since_ms is None or last is None or last.timestamp_ms >= since_ms)
 
-    return replace(
-        history,
+    return history.replaced(
         rebalances=[row for row in history.rebalances if lies(row.at, row.finished or row.at)],
         memberships=[row for row in history.memberships if lies(row.joined, row.left)],
         assignments=[row for row in history.assignments if lies(row.since, row.until)],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,7 +20,7 @@ from coordinator_core.durations import duration
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
-from jobs.report.packing import details, escaped, packed
+from jobs.report.packing import PageTexts, details, escaped, group_json, packed
 from jobs.whole_files import write_whole
 
 VENDORED: Final = files("jobs.report") / "vendor"
@@ -56,12 +57,17 @@ PLAIN_ROWS: Final = 200
 """Groups whose rows are in the page as they are; the rows of the others are packed, and appended by a script."""
 
 
-def write(report: Report, out: Path) -> None:
+Texts = Mapping[str, PageTexts]
+"""The texts of pages by group id, of groups that have only the rest of their page."""
+ALL_THERE: Final[Texts] = MappingProxyType({})
+
+
+def write(report: Report, out: Path, texts: Texts = ALL_THERE) -> None:
     """Write the page, and its data as JSON next to it. Raise UsageError unless the name ends in .html."""
     check_name(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, to_html(report))
-    write_whole(out.with_suffix(".json"), to_json(report))
+    write_whole(out, to_html(report, texts))
+    write_whole(out.with_suffix(".json"), to_json(report, texts))
 
 
 def check_name(out: Path) -> None:
@@ -70,9 +76,9 @@ def check_name(out: Path) -> None:
         raise UsageError(f"invalid report file {str(out)!r}: use a name that ends in .html")
 
 
-def to_json(report: Report) -> str:
+def to_json(report: Report, texts: Texts = ALL_THERE) -> str:
     """Return the data of the report as one JSON object. Groups are most of it, and become text one by one."""
-    groups = ",".join(_json(plain(group)) for group in report.groups)
+    groups = ",".join(group_json(group, texts.get(group.line.group_id)) for group in report.groups)
     fields = {name: _json(plain(value)) for name, value in report._replace(groups=())._asdict().items()}
     return "{" + ",".join(f'"{name}":{text}' for name, text in (fields | {"groups": f"[{groups}]"}).items()) + "}"
 
@@ -95,7 +101,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def to_html(report: Report) -> str:
+def to_html(report: Report, texts: Texts = ALL_THERE) -> str:
     """Return the page. The details of groups are packed (gzip, base64) and unpacked when they are opened."""
     return (
         _environment()
@@ -107,7 +113,7 @@ def to_html(report: Report) -> str:
             bands=plain(report.bands),
             scripts=SCRIPTS,
             styles=STYLES,
-            details=details(report.groups, MOST_BYTES),
+            details=details(report.groups, MOST_BYTES, texts),
             plain_rows=PLAIN_ROWS,
             chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],
             chart_style=_vendored("uPlot.min.css"),

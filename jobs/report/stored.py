@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
+from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
@@ -18,17 +20,21 @@ from jobs.relations.commit_trails import trails_by_text
 from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
+from jobs.relations.logs import topics_at_end
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.relations.unreadable import ignored_types
 from jobs.relations.up_to_date import newest_run_in
-from jobs.report.build import ReportHeader, build
+from jobs.report.build import ReportHeader, assembled, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report, ReportedCheck
 from jobs.report.lag_lines import stored_lags
+from jobs.report.packing import PageTexts
+from jobs.report.parts import kept_parts, kept_texts
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import Row, TableReader
+from jobs.tables.row_reader import reader
 
 PLACE: Final = itemgetter("log_topic", "log_partition")
 
@@ -44,6 +50,32 @@ def stored_report(
     source = stored_header(tables, settings, known)._replace(since_ms=since_ms, until_ms=until_ms)
     histories = report_histories(tables, settings.cluster, also=trails_by_text(tables, settings.cluster))
     return build(histories, settings.findings, source, known.shows_all_since)
+
+
+def kept_report(tables: TableReader, settings: Settings) -> tuple[Report, dict[str, PageTexts]]:
+    """Return the same report of all times from what the step findings has just made of each group (``group_pages``),
+    and the texts of the pages of its groups.
+    """
+    cluster = settings.cluster
+    source = stored_header(tables, settings, stored_knowledge(tables, cluster))
+    parts = [*kept_parts(tables.rows("SELECT summary FROM $group_pages WHERE cluster = :cluster", cluster=cluster))]
+    told = "SELECT * FROM $findings WHERE cluster = :cluster AND (group_id IS NULL OR covered)"
+    of_cluster, covered = list[FindingRow](), set[FindingRow]()
+    for row in map(reader(FindingRow), tables.rows(told, cluster=cluster)):
+        if row.group_id is None:
+            of_cluster.append(row)
+        else:
+            covered.add(row._replace(covered=False))
+    made = assembled(
+        parts,
+        of_cluster,
+        lambda rows: (row._replace(covered=row in covered) for row in rows),
+        topics_at_end(tables, cluster) if parts else NO_TOPICS,
+        source,
+    )
+    listed = [group.line.group_id for group in made.groups]
+    of_listed = "SELECT group_id, texts FROM $group_pages WHERE cluster = :cluster AND group_id IN :listed"
+    return made, kept_texts(tables.rows(of_listed, cluster=cluster, listed=listed))
 
 
 def stored_header(tables: TableReader, settings: Settings, known: Knowledge) -> ReportHeader:

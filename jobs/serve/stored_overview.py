@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingRow, listed, urgency
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
-from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.end_offsets import NewestEnds
-from coordinator_core.history.rows import RebalanceRow
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import topics_at_end
@@ -24,14 +23,13 @@ from jobs.report.build import (
     counted_buckets,
     highest_lags,
     reported_features,
-    worst_of,
 )
 from jobs.report.causes import FAMILY_OF, CauseFamily, most_frequent
 from jobs.report.coverage import absent
 from jobs.report.data import FORMAT, Bucket, Count, Report, Worst
-from jobs.report.group_page import detail
+from jobs.report.parts import WorstOfGroup, part_of
 from jobs.report.stored import stored_header
-from jobs.report.worst import IN_SQL, badness
+from jobs.report.worst import IN_SQL
 from jobs.serve.group_times import OFFSETS
 from jobs.serve.group_types import KNOWN, group_types
 from jobs.settings import Settings
@@ -177,11 +175,11 @@ def _worst(tables: TableReader, settings: Settings, ends: NewestEnds) -> Iterato
         seen = [*seen, *dict.fromkeys(of_pass)][:MOST_WORST]
         if len(of_pass) < WORST_A_PASS:
             break
-    worst: list[tuple[RebalanceRow, Worst]] = []
+    worst: list[WorstOfGroup] = []
     for history in report_histories(tables, settings.cluster, seen) if seen else ():
-        rebalances = [row for part in by_log(history) for row in part.rebalances]
-        worst += worst_of(rebalances, detail(history, settings.findings, ends))
-    yield from (each for _, each in sorted(worst, key=lambda pair: badness(pair[0]), reverse=True))
+        of_group = part_of(history, settings.findings, ends).worst
+        worst += () if of_group is None else (of_group,)
+    yield from (each.rebalance for each in sorted(worst, key=attrgetter("badness"), reverse=True))
 
 
 def _findings(tables: TableReader, cluster: str) -> list[FindingRow]:

@@ -12,7 +12,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, GROUP_PAGES, KNOWN_FINDINGS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
 
@@ -21,14 +21,16 @@ CATALOG: Final[dict[str, Table]] = {
     for table in (
         *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
         *(LOG_RANGES, COMMIT_SUMMARIES),
-        *(*HISTORY.values(), FINDINGS, KNOWN_FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
+        *(*HISTORY.values(), FINDINGS, KNOWN_FINDINGS, GROUP_PAGES, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
         *(END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY, BROKER_EVENTS),
         *(CHECK_RESULTS, NIGHTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES, ARRIVED),
     )
 }
 """The tables by name, in the order in which documents list them."""
 
-INTERNAL: Final = frozenset(table.name for table in (GROUP_STATES, REPLAYED, LEASES, DUMPED_FILES, ARRIVED))
+INTERNAL: Final = frozenset(
+    table.name for table in (GROUP_STATES, GROUP_PAGES, REPLAYED, LEASES, DUMPED_FILES, ARRIVED)
+)
 """State of the jobs, which no question of a user is about."""
 
 DECODED: Final = (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
+
 from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.finding_rows import FindingRow
 from jobs.tables.columns import BOOLEAN, COMMIT, DOUBLE, LONG, OFFSET_KEY, STRING, TIMESTAMP, column
@@ -34,6 +36,21 @@ KNOWN_FINDINGS: Final = Table(
 )
 """What gates take for new: see ``jobs.relations.news``."""
 
+
+GROUP_PAGES: Final = Table(
+    "group_pages",
+    "What the findings and the report have of one group: it stays until something bears on the group",
+    [
+        CLUSTER,
+        column("group_id", STRING, "Id of the group"),
+        column("until_ms", LONG, "It holds as long as the log of the group ends before, ms since the epoch"),
+        column("summary", STRING, "What lists and charts of the report need, JSON; null: no report was asked for"),
+        column(
+            "texts", pa.list_(STRING), "The rest of the page of the group: parts of its JSON, and of the packed one"
+        ),
+    ],
+    key=("cluster", "group_id"),
+)
 
 GROUP_OFFSETS: Final = Table(
     "group_offsets",

@@ -33,6 +33,24 @@ def reader(core_type: object) -> Callable[[Any], Any]:
     return lambda value: value if value is None else core(*(read(value.get(name)) for name, read in fields))
 
 
+def list_reader(core_type: Any) -> Callable[[Any], Any]:
+    """Return a function that converts a value of JSON, whose rows are lists, into one of the core type."""
+    core, part = bare(core_type), element(core_type)
+    if part is not None:
+        read_part = list_reader(part)
+        if read_part is _as_it_is:
+            return lambda value: value if value is None else tuple(value)
+        return lambda value: value if value is None else tuple(map(read_part, value))
+    if any(base in SCALARS for base in core.__mro__):
+        return _as_it_is
+    readers = [list_reader(hint) for hint in typing.get_type_hints(core, include_extras=True).values()]
+    if all(read is _as_it_is for read in readers):
+        return lambda value: value if value is None else core(*value)
+    return lambda value: (
+        value if value is None else core(*(read(each) for read, each in zip(readers, value, strict=True)))
+    )
+
+
 def tuple_reader(core_type: Any) -> Callable[[Sequence[object]], Any]:
     """Return a function that converts the values of all fields of a core type, in their order, into one of it."""
     readers = [reader(hint) for hint in typing.get_type_hints(core_type, include_extras=True).values()]

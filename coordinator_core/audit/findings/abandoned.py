@@ -22,8 +22,8 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         return
     ends = [last, *(row.left for row in history.memberships if row.left is not None)]
     latest = max(ends, key=lambda at: at.timestamp_ms)
-    silent = history.now_ms - latest.timestamp_ms
-    if silent >= limits.zombie_ms:
+    if history.has_lasted(latest.timestamp_ms, limits.zombie_ms):
+        silent = history.now_ms - latest.timestamp_ms
         known = history.knows_members_at(latest)
         who = "no member and " if known else ""
         detail = f"{who}no commit for {duration(silent)}; offsets of {counted(len(kept), 'partition')} are kept"
@@ -52,10 +52,11 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         by_topic[commit.topic].append(commit)
     for topic, commits in sorted(by_topic.items()):
         last = max((commit.last for commit in commits), key=lambda at: at.timestamp_ms)
-        silent = history.now_ms - last.timestamp_ms
-        topics = history.topics
+        if topic in held or not history.has_lasted(last.timestamp_ms, limits.zombie_ms):
+            continue
+        silent, topics = history.now_ms - last.timestamp_ms, history.topics
         gone = topics.reach.covers_end(history.now_ms) and topic not in topics.partitions
-        if topic in held or silent < limits.zombie_ms or (hidden and not gone):
+        if hidden and not gone:
             continue
         detail = (
             f"offsets of {counted(len(commits), 'partition')} of {topic} are kept; "

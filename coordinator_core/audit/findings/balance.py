@@ -36,7 +36,7 @@ def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield imbalance, empty members and needless moves, over all converged states."""
     moments = list(converged_states(history))
     complete = (moment for moment in moments if not _waits(history, moment.rebalance))
-    lasting = [each for each in _with_ends(history, complete) if each.lasted_ms >= limits.uneven_ms]
+    lasting = [each for each in _with_ends(history, complete) if each.has_lasted(history, limits.uneven_ms)]
     yield from _imbalance(history, limits, lasting)
     yield from _empty(history, limits, lasting)
     yield from _needless(history, limits, moments)
@@ -52,15 +52,25 @@ def _waits(history: GroupHistory, rebalance: RebalanceRow) -> bool:
 
 
 class _Lasting(NamedTuple):
-    """A converged state, and when the next rebalance ended it (ms), or the log."""
+    """A converged state, and when the next rebalance ended it (ms); None: the log does."""
 
     moment: ConvergedState
-    until_ms: int
+    ended_ms: int | None
 
     @property
-    def lasted_ms(self) -> int:
-        """For how long all members had what they had then."""
-        return self.until_ms - (self.moment.rebalance.finished or self.moment.rebalance.at).timestamp_ms
+    def since_ms(self) -> int:
+        """Since when all members had what they had then."""
+        return (self.moment.rebalance.finished or self.moment.rebalance.at).timestamp_ms
+
+    def has_lasted(self, history: GroupHistory, least_ms: int) -> bool:
+        """Whether they had it for so long."""
+        if self.ended_ms is None:
+            return history.has_lasted(self.since_ms, least_ms)
+        return self.ended_ms - self.since_ms >= least_ms
+
+    def until_ms(self, history: GroupHistory) -> int:
+        """Until when they had it, as far as the log shows."""
+        return history.now_ms if self.ended_ms is None else self.ended_ms
 
 
 def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iterator[_Lasting]:
@@ -71,7 +81,7 @@ def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iter
     for moment in moments:
         done = moment.rebalance.finished or moment.rebalance.at
         following = bisect_right(starts, done.offset, key=lambda at: at.offset)
-        yield _Lasting(moment, starts[following].timestamp_ms if following < len(starts) else history.now_ms)
+        yield _Lasting(moment, starts[following].timestamp_ms if following < len(starts) else None)
 
 
 def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
@@ -133,10 +143,10 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
     if not idle:
         return
     state, members = max(idle, key=lambda each: len(each[1]))
-    moment = state.moment
+    moment, lasted_ms = state.moment, state.until_ms(history) - state.since_ms
     names = sorted({history.client(member_id) or "" for member_id in members})
     detail = (
-        f"{len(members)} of {len(moment.loads)} members had nothing for {duration(state.lasted_ms)} after the "
+        f"{len(members)} of {len(moment.loads)} members had nothing for {duration(lasted_ms)} after the "
         f"rebalance to {moment.rebalance.to_epoch} ({first_of(names, 3)}), with {moment.units} to assign"
     )
     detail += ": spare members, if it is meant" if moment.units < len(moment.loads) else ""
@@ -147,7 +157,7 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
         1,
         f"{detail}; so in {len(idle)} of {len(states)} stable epochs that lasted",
         [each.moment.rebalance.finished or each.moment.rebalance.at for each, _ in idle],
-        until_ms=last.until_ms,
+        until_ms=last.until_ms(history),
         is_open=_holds(history, last.moment),
         complete=_shows_all_states(history),
     )

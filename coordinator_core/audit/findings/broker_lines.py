@@ -20,13 +20,13 @@ from coordinator_core.records import GROUP_LOG, LogPosition
 
 def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for members that went and are still there in the log, one for epochs that it never reached."""
-    lines = not_kept(history.memberships, history.events, history.own_ms)
+    lines = not_kept(history.memberships, history.events, history.own_log_reaches)
     if lines:
         members = sorted({line.member_id or "" for line in lines})
         there = {row.member_id: row.joined for row in history.memberships if row.left is None}
         detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
         yield _not_kept(history, len(members), detail, lines[0], [there[member] for member in members])
-    epochs = epochs_not_kept(history.epochs, history.lines, history.own_ms)
+    epochs = epochs_not_kept(history.epochs, history.lines, history.own_log_reaches)
     if epochs:
         line, present = epochs[0]
         count = len({event.epoch for event, _ in epochs})

@@ -208,7 +208,7 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 def _of_log(history: GroupHistory, commits: int, partition: int) -> str:
     """Return in words how much of the log partition the commits are, and how far compaction has been."""
     place = GROUP_LOG, partition
-    read = history.lost.read.get(place)
+    read = history.records_read(place)
     if read is None or not read.records:
         return ""
     text = f", {round(100 * commits / read.records)}% of the {read.records} records read of {GROUP_LOG}-{partition}"
@@ -235,7 +235,9 @@ def _lasted_ms(commit: PartitionCommits) -> int:
 
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for the transactions that have been open for too long: by the oldest of them."""
-    old = [each for each in history.transactions if _age_ms(history, each) >= limits.open_transaction_ms]
+    old = [
+        each for each in history.transactions if history.has_lasted(each.first.timestamp_ms, limits.open_transaction_ms)
+    ]
     if not old:
         return
     old.sort(key=lambda each: each.first.timestamp_ms)

@@ -5,7 +5,7 @@ What the clients of these groups did then and right after is a consequence: no f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
@@ -67,16 +67,17 @@ def lost_members(history: GroupHistory) -> Iterator[LostMember]:
 
 def told_of(history: GroupHistory, limits: Thresholds, time_ms: int) -> bool:
     """Whether what happened in a group at a time may be the consequence of a coordinator that was away for long."""
-    return any(time.explains(time_ms) and _counts(time, history.now_ms, limits) for time in history.away)
+    return any(time.explains(time_ms) and _counts(time, history.has_lasted, limits) for time in history.away)
 
 
-def _counts(time: CoordinatorAway, log_ms: int, limits: Thresholds) -> bool:
+def _counts(time: CoordinatorAway, has_lasted: Callable[[int, int], bool], limits: Thresholds) -> bool:
     """Whether a finding tells of it: not of one that is planned and lasts to the end of the log, as a log that is
     copied from a broker which was shut down ends so.
     """
     if time.until is None and time.is_planned:
         return False
-    return (log_ms if time.until_ms is None else time.until_ms) - time.since.timestamp_ms >= limits.coordinator_away_ms
+    since_ms, least_ms = time.since.timestamp_ms, limits.coordinator_away_ms
+    return has_lasted(since_ms, least_ms) if time.until_ms is None else time.until_ms - since_ms >= least_ms
 
 
 def coordinator_away(
@@ -90,7 +91,7 @@ def coordinator_away(
     known, gone = list(lives), list(lost)
     log_ms = max(topics.reach.until_ms, topics.seen_ms)
     times = (time for of_partition in topics.away.values() for time in of_partition)
-    counting = [time for time in times if _counts(time, log_ms, limits)]
+    counting = [time for time in times if _counts(time, lambda since, least: log_ms - since >= least, limits)]
     for together in _together(counting):
         yield _finding(together, known, gone, topics, limits)
 

@@ -67,7 +67,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 detail,
                 evidence,
                 subject=name,
-                is_open=history.may_have_members and _goes_on(short[-1], history.now_ms, limits),
+                is_open=history.may_have_members and _goes_on(short[-1], history, limits),
             )
 
 
@@ -101,9 +101,9 @@ def _has_failed(row: MembershipRow) -> bool:
     return is_expired(row) or (row.hint or "").startswith(SLOW_POLL)
 
 
-def _goes_on(last: MembershipRow, now_ms: int, limits: Thresholds) -> bool:
+def _goes_on(last: MembershipRow, history: GroupHistory, limits: Thresholds) -> bool:
     """Whether the next short stay may still follow: also while the client is in the group."""
-    return last.left is not None and now_ms - last.left.timestamp_ms <= limits.flapping_stay_ms
+    return last.left is not None and not history.has_lasted(last.left.timestamp_ms, limits.flapping_stay_ms + 1)
 
 
 def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> str | None:
@@ -246,7 +246,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         limits.rolling_deploy_rebalances,
         detail,
         [at for session in wave for at in (session.left, session.back)],
-        is_open=history.may_have_members and history.now_ms - until_ms <= limits.rolling_deploy_gap_ms,
+        is_open=history.may_have_members and not history.has_lasted(until_ms, limits.rolling_deploy_gap_ms + 1),
         complete=knows_moves and all(row.history_complete for row in known),
     )
 

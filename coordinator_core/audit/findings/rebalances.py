@@ -138,7 +138,8 @@ def _storm(
         [row.at for row in rows],
         subject=driver,
         level=Level.NOTICE if untold else None,
-        is_open=history.may_have_members and history.now_ms - rows[-1].at.timestamp_ms <= limits.storm_window_ms,
+        is_open=history.may_have_members
+        and not history.has_lasted(rows[-1].at.timestamp_ms, limits.storm_window_ms + 1),
         complete=all(row.history_complete for row in rows),
     )
 

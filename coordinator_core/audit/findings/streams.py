@@ -28,7 +28,7 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             by_member.setdefault(row.member_id, []).append(row)
     for member_id, rows in sorted(by_member.items()):
         late = sorted(
-            (row for row in rows if history.now_ms - row.since.timestamp_ms >= limits.warmup_ms),
+            (row for row in rows if history.has_lasted(row.since.timestamp_ms, limits.warmup_ms)),
             key=lambda row: (row.since.timestamp_ms, row.subtopology or "", row.partition),
         )
         if not late:
@@ -61,9 +61,9 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
     if not older:
         return
     first = min((row.joined for row in newer), key=lambda at: at.timestamp_ms)
-    lasts_ms = history.now_ms - first.timestamp_ms
-    if lasts_ms < limits.topology_update_ms:
+    if not history.has_lasted(first.timestamp_ms, limits.topology_update_ms):
         return
+    lasts_ms = history.now_ms - first.timestamp_ms
     names = first_of(sorted(row.member_id for row in older))
     yield history.finding(
         FindingKind.TOPOLOGY_HALF_UPDATED,

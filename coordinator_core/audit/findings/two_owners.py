@@ -23,9 +23,9 @@ class TwoOwners(NamedTuple):
     units: tuple[tuple[AssignmentRow, AssignmentRow], ...]
     until: LogPosition | None
 
-    def lasted_ms(self, now_ms: int) -> int:
-        """Return for how long two members had some of it; ``now_ms`` is when the log ends."""
-        return (now_ms if self.until is None else self.until.timestamp_ms) - self.at.timestamp_ms
+    def lasted_ms(self, history: GroupHistory) -> int:
+        """Return for how long two members had some of it."""
+        return (history.now_ms if self.until is None else self.until.timestamp_ms) - self.at.timestamp_ms
 
     @property
     def listed(self) -> str:
@@ -90,7 +90,7 @@ def _earlier(one: LogPosition | None, other: LogPosition | None) -> LogPosition 
 def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each record that gave partitions, tasks or connectors to a second member."""
     for span in two_owners_of(history):
-        lasted_ms = max(span.lasted_ms(history.now_ms), 1)
+        lasted_ms = max(span.lasted_ms(history), 1)
         names = " and ".join(str(history.client(member_id)) for member_id in span.members)
         how = "have had two owners for at least" if span.until is None else "had two owners for"
         yield history.finding(

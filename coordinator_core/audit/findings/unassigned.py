@@ -114,7 +114,7 @@ def _is_due(history: GroupHistory, present: GroupEpochRow, limits: Thresholds) -
         return True
     if present.state in (None, EMPTY) or history.group_type not in WITH_EPOCHS:
         return False
-    return history.now_ms - _settling_since(history, present).timestamp_ms >= limits.slow_rebalance_ms
+    return history.has_lasted(_settling_since(history, present).timestamp_ms, limits.slow_rebalance_ms)
 
 
 def _given_up_now(
@@ -123,8 +123,7 @@ def _given_up_now(
     """Return the partitions of a classic group that members who stayed gave up in the present generation, by topic
     name; none once it has lasted for slow_rebalance_ms.
     """
-    is_new = history.now_ms - present.opened.timestamp_ms < limits.slow_rebalance_ms
-    if history.group_type != "CLASSIC" or not is_new:
+    if history.group_type != "CLASSIC" or history.has_lasted(present.opened.timestamp_ms, limits.slow_rebalance_ms):
         return frozenset()
     here = {row.member_id for row in history.memberships if row.is_open}
     return frozenset(
@@ -174,10 +173,10 @@ def _all_units(history: GroupHistory, present: GroupEpochRow, limits: Thresholds
             noun = f"tasks of subtopology {subtopology}"
             yield _Units(f"subtopology {subtopology}", count, noun, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
-        known_ms = history.now_ms - _notice_ms(history, limits)
+        notice_ms = _notice_ms(history, limits)
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
-            count = history.topics.fewest_partitions(topic, known_ms, history.now_ms)
+            count = history.topics.fewest_partitions(topic, history.has_lasted, notice_ms)
             yield _Units(topic, count, f"partitions of {topic}", _within(read.get(topic), count))
 
 

@@ -13,6 +13,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, 
 from coordinator_core.audit.folds.client_names import client_library, client_name, clients_of, named, shared_names
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.commit_trail import CommitTrail
+from coordinator_core.audit.folds.log_ends import Noted, UseOfEnds
 from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
@@ -28,7 +29,7 @@ from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STR
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, Place
 from coordinator_core.history.rows import (
     AssignmentRow,
     GroupEpochRow,
@@ -116,6 +117,8 @@ NO_SHARE_LOGS = ShareLogs()
 class GroupHistory:
     """All that is known about one group, as of ``now_ms``, the last time that its logs show.
 
+    ``ends_used`` notes what is concluded from the ends of the logs; ``replaced`` makes another history that notes it at
+    the same place.
     ``topics`` are those of then.
     ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
     sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
@@ -125,7 +128,7 @@ class GroupHistory:
     """
 
     group_id: str
-    now_ms: int
+    now_ms: Noted[int] = Noted()  # noqa: RUF009  (a descriptor)
     epochs: Sequence[GroupEpochRow] = ()
     rebalances: Sequence[RebalanceRow] = ()
     memberships: Sequence[MembershipRow] = ()
@@ -141,11 +144,12 @@ class GroupHistory:
     transactions: Sequence[OpenTransaction] = ()
     sizes: Sequence[RecordSize] = ()
     topics: TopicsAtEnd = NO_TOPICS
-    own_ms: int = 0
-    share_logs: ShareLogs = NO_SHARE_LOGS
+    own_ms: Noted[int] = Noted(0)  # noqa: RUF009
+    share_logs: Noted[ShareLogs] = Noted(NO_SHARE_LOGS)  # noqa: RUF009
     lost: LostRecords = NOTHING_LOST
     events: Sequence[BrokerEvent] = ()
     ends: NewestEnds = field(default_factory=dict)
+    ends_used: UseOfEnds = field(default_factory=UseOfEnds, compare=False, repr=False)
 
     @classmethod
     def gather(
@@ -171,8 +175,10 @@ class GroupHistory:
         now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
         if own_ms:
             share_logs = share_logs._replace(groups_ms={})
-        witnessed = _witnessed(by_type, brokers)
+        witnessed, used = _witnessed(by_type, brokers), UseOfEnds()
         rebalances = [so_far(row, own_ms, lost) for row in witnessed.rebalances]
+        if shares or _goes_on(rebalances, by_type[PartitionCommits], topics.reach):
+            used.note()
         return cls(
             group_id,
             now_ms,
@@ -203,7 +209,26 @@ class GroupHistory:
             share_logs=share_logs,
             lost=lost,
             events=witnessed.events,
+            ends_used=used,
         )
+
+    def replaced(self, **changes: Any) -> GroupHistory:
+        """Return the same with other values of some fields. To copy the ends of the logs is not to use them."""
+        known = self.__dict__
+        return GroupHistory(**{name: known[name] for name in FIELDS} | changes)
+
+    def has_lasted(self, since_ms: int, least_ms: int) -> bool:
+        """Whether so much time has passed since a time until the logs end."""
+        return self.ends_used.reaches(self.__dict__["now_ms"], since_ms + least_ms)
+
+    def own_log_reaches(self, time_ms: int) -> bool:
+        """Whether the group's own log goes on until a time."""
+        return self.ends_used.reaches(self.__dict__["own_ms"], time_ms)
+
+    def records_read(self, place: Place) -> LogExtent | None:
+        """Return what was read of a log partition; None: it is not known."""
+        self.ends_used.note()
+        return self.lost.read.get(place)
 
     @cached_property
     def lines(self) -> BrokerLines:
@@ -326,7 +351,8 @@ class GroupHistory:
         log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
         times = [at.timestamp_ms for at in evidence]
         complete = complete and min(times, default=0) >= 0 and not self._lacks_some(log, evidence)
-        end_ms = self.now_ms if is_open else max(times, default=self.now_ms)
+        last_ms = max(times, default=None)
+        end_ms = self.now_ms if is_open or last_ms is None else last_ms
         return make_finding(
             kind,
             value,
@@ -337,7 +363,7 @@ class GroupHistory:
             group_type=self.group_type,
             level=level,
             subject=subject,
-            since_ms=min(times, default=self.now_ms),
+            since_ms=min(times) if times else self.now_ms,
             until_ms=end_ms if until_ms is None else until_ms,
             is_open=is_open,
             log_topic=log,
@@ -385,6 +411,9 @@ class GroupHistory:
         return {row.member_id: row for row in self.memberships}
 
 
+FIELDS = tuple(GroupHistory.__dataclass_fields__)
+
+
 def so_far(row: RebalanceRow, now_ms: int, lost: LostRecords) -> RebalanceRow:
     """Return a rebalance in progress with the time (ms) that it has lasted until ``now_ms``, the last time that the log
     of its group shows; others as they are, and those that may have ended in records that are lost.
@@ -393,6 +422,15 @@ def so_far(row: RebalanceRow, now_ms: int, lost: LostRecords) -> RebalanceRow:
     if not lasts or now_ms < row.began_before_ms:
         return row
     return row._replace(duration_min_ms=now_ms - row.began_before_ms)
+
+
+def _goes_on(rebalances: Iterable[RebalanceRow], commits: Iterable[PartitionCommits], reach: TopicReach) -> bool:
+    """Whether rows say another thing once the logs go on: rebalances in progress, and offsets that were removed at a
+    time of which the topics are not known yet.
+    """
+    if any(row.outcome == "open" for row in rebalances):
+        return True
+    return any(reach.may_cover(removal.at.timestamp_ms) for row in commits for removal in row.removals)
 
 
 GatheredRow = (

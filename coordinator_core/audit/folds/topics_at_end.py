@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
@@ -96,10 +96,10 @@ class TopicsAtEnd(NamedTuple):
         partitions = {life.topic: life.partitions for life in lives if life.until_ms is None}
         return self._replace(partitions=partitions, earlier=earlier_counts(lives))
 
-    def fewest_partitions(self, topic: str, first_ms: int, last_ms: int) -> int:
-        """Return the lowest number of partitions that a topic had from one time (ms) to another, both included.
+    def fewest_partitions(self, topic: str, has_lasted: Callable[[int, int], bool], within_ms: int) -> int:
+        """Return the lowest number of partitions that a topic had in so much time before the end of the logs.
 
-        0: it was not there at some time between.
+        ``has_lasted``: whether so much time has passed since a time until then. 0: it was not there at some time.
         """
         counts = [*self.earlier.get(topic, ()), (None, self.partitions.get(topic, 0))]
         begins = [None, *(until_ms for until_ms, _ in counts)]
@@ -107,7 +107,8 @@ class TopicsAtEnd(NamedTuple):
             (
                 count
                 for since_ms, (until_ms, count) in zip(begins, counts, strict=False)
-                if (since_ms is None or since_ms <= last_ms) and (until_ms is None or until_ms > first_ms)
+                if (since_ms is None or has_lasted(since_ms, 0))
+                and (until_ms is None or not has_lasted(until_ms, within_ms))
             ),
             default=0,
         )

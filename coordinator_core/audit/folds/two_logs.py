@@ -8,7 +8,6 @@ what one log ends and the other continues at the same time, with the same number
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -151,8 +150,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
         return [row for row in rows if (getattr(row, "group_type") == GroupType.CONNECT) == on_kip_848]  # noqa: B009
 
     epochs = rows_of_log(history.epochs)
-    return replace(
-        history,
+    return history.replaced(
         epochs=epochs,
         rebalances=rows_of_log(history.rebalances),
         memberships=rows_of_log(history.memberships),
@@ -243,8 +241,7 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, ho
             row.left == at or (row.left.timestamp_ms == at.timestamp_ms and row.member_id in goes_on)
         )
 
-    return replace(
-        history,
+    return history.replaced(
         epochs=_changed(history.epochs, lambda row: row == epoch, ended_by=how),
         rebalances=_changed(
             history.rebalances, lambda row: row.finished == at and row.outcome == GROUP_DELETED, outcome=how
@@ -289,8 +286,7 @@ def _in_doubt(history: GroupHistory) -> GroupHistory:
     ends = {_end_of(row) for row in doubted}
     times_ms = {end.timestamp_ms for end in ends}
     doubt = {"history_complete": False, "missing": MAY_BE_CONVERTED}
-    return replace(
-        history,
+    return history.replaced(
         epochs=_changed(history.epochs, lambda row: row in doubted, **doubt),
         rebalances=_changed(
             history.rebalances,
@@ -326,8 +322,7 @@ def _is_not_before(later: GroupEpochRow, last: GroupEpochRow) -> bool:
 
 def _with_open_ends(history: GroupHistory) -> GroupHistory:
     doubt = {"history_complete": False, "missing": MAY_HAVE_MOVED}
-    return replace(
-        history,
+    return history.replaced(
         epochs=_changed(history.epochs, lambda row: row.is_open, **doubt),
         rebalances=_changed(history.rebalances, lambda row: row.is_open, **doubt),
         memberships=_changed(history.memberships, lambda row: row.is_open, **doubt),
@@ -366,7 +361,7 @@ def _begun(
         of_rebalances = _changed(
             of_rebalances, lambda row: row.at == epoch.opened, from_epoch=after.epoch, members_before=before
         )
-    return replace(history, epochs=of_epochs, rebalances=of_rebalances)
+    return history.replaced(epochs=of_epochs, rebalances=of_rebalances)
 
 
 def _changed(rows: Sequence[Any], which: Any, **fields: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.audit.folds.absences import Absence, absences, absences_within
@@ -424,10 +424,10 @@ def _bound(line: BrokerEvent, departures: _Departures, epochs: Mapping[int, Sequ
 
 
 def epochs_not_kept(
-    epochs: Sequence[GroupEpochRow], lines: BrokerLines, until_ms: int
+    epochs: Sequence[GroupEpochRow], lines: BrokerLines, reaches: Callable[[int], bool]
 ) -> list[tuple[BrokerEvent, GroupEpochRow]]:
-    """Return the lines that say that the epoch went up to one that the group, up to ``until_ms`` in the log, did not
-    reach, each with the epoch that it stayed in.
+    """Return the lines that say that the epoch went up to one that the group did not reach, each with the epoch that it
+    stayed in; ``reaches``: whether its log reaches a time (ms).
 
     A decision that could not be written is taken again, mostly at once: only what did not come for long counts.
     """
@@ -440,7 +440,8 @@ def epochs_not_kept(
         if line.timestamp_ms is not None
         and line.record is None
         and (line.epoch or 0) > present.epoch
-        and present.opened.timestamp_ms + SLACK_MS < line.timestamp_ms < until_ms - LATEST_MS
+        and present.opened.timestamp_ms + SLACK_MS < line.timestamp_ms
+        and reaches(line.timestamp_ms + LATEST_MS + 1)
     ]
 
 
@@ -476,8 +477,10 @@ def _is_over(generation: int, begun: BrokerEvent, lines: BrokerLines) -> bool:
     )
 
 
-def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent], until_ms: int) -> list[BrokerEvent]:
-    """Return the lines that say that a member went which, up to ``until_ms`` in the log, did not go.
+def not_kept(
+    memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent], reaches: Callable[[int], bool]
+) -> list[BrokerEvent]:
+    """Return the lines that say that a member went which did not go; ``reaches``: whether its log reaches a time (ms).
 
     Only lines whose time is known count, with members that the log shows before and after that time.
     """
@@ -491,7 +494,7 @@ def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent],
         if line.kind not in OF_MEMBER or at_ms is None or line.record is not None or line.member_id is None:
             continue
         there = (row for row in by_member[line.member_id] if row.left is None)
-        if at_ms + LATEST_MS < until_ms and any(row.joined.timestamp_ms < at_ms - SLACK_MS for row in there):
+        if any(row.joined.timestamp_ms < at_ms - SLACK_MS for row in there) and reaches(at_ms + LATEST_MS + 1):
             refuted.append(line)
     return refuted
 

@@ -8,15 +8,23 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
+from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import findings
 from jobs.pipeline.findings import parts_here
+from jobs.pipeline.group_pages import Surroundings
 from jobs.pipeline.on_spark import findings as on_spark
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
 from jobs.tables.results import FINDINGS
 
 MOST_PARTS = EngineLimits().findings_parts
+
+
+def here(tables: Tables, changed: findings.Changed, limits: Thresholds, parts: int) -> pa.Table:
+    """The rows of the table as this process makes them."""
+    around = {cluster: Surroundings.read(tables.engine(), cluster) for cluster in changed}
+    return findings._here(tables, changed, limits, parts, around)[0]
 
 
 def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None) -> list[str]:
@@ -33,7 +41,7 @@ def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None)
         rows = rows.toArrow()
         sample.tables.replace(FINDINGS, rows)
     else:
-        rows = findings._here(sample.tables, changed, limits, parts)
+        rows = here(sample.tables, changed, limits, parts)
         assert isinstance(rows, pa.Table)
     return sorted(map(repr, rows.select(FINDINGS.schema.names).to_pylist()))
 

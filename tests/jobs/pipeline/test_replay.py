@@ -45,6 +45,7 @@ from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.frames import assert_rows, assert_same
 from tests.jobs.logs import write_segment
 from tests.jobs.pipeline.spark_histories import histories
+from tests.jobs.pipeline.test_findings_parts import here
 from tests.jobs.split_nights import by_offset, decoded, in_nights, rows_of
 
 pytestmark = pytest.mark.long
@@ -113,7 +114,7 @@ def test_findings_are_those_of_the_logs(sample):
 
 @pytest.mark.parametrize(
     "compute",
-    [partial(findings_job._here, parts=1), partial(findings_job._here, parts=3), on_spark.of_groups],
+    [partial(here, parts=1), partial(here, parts=3), on_spark.of_groups],
     ids=["here", "here in parts", "in Spark"],
 )
 def test_findings_of_groups_that_changed_complete_those_of_the_others(sample, compute):

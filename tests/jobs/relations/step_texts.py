@@ -31,7 +31,7 @@ ENDS: Final[Mapping[str, Value]] = {"cluster": CLUSTER, "types": commit_sums.END
 TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
     "changed_groups.GROUPS": (
         changed_groups.GROUPS,
-        {"cluster": CLUSTER, "since": "run 1", "topics": SHARE_TOPICS},
+        {"cluster": CLUSTER, "since": "run 1", "moved": [], "topics": GROUP_TOPICS, "with_pages": 1},
     ),
     "commit_sums.GROUP_ENDS_TEXT": (commit_sums.GROUP_ENDS_TEXT, ENDS),
     "commit_sums.REMOVALS": (commit_sums.REMOVALS, ENDS),

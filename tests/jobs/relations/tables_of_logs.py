@@ -75,7 +75,15 @@ def fill(
     lost = summary(FolderReader(str(location)), CLUSTER, firsts)
     taken = [row | lost.get((row["log_topic"], row["log_partition"]), {}) for row in runs]
     append(location, "runs", [{**row, "job": job} for row in taken for job in ("ingest", "decode")])
-    for name in ("assignments", "group_epochs", "topic_history", "group_states", "rebalances", "memberships"):
+    for name in (
+        "assignments",
+        "group_epochs",
+        "topic_history",
+        "group_states",
+        "group_pages",
+        "rebalances",
+        "memberships",
+    ):
         append(location, name, [])
     place = PassOver(CLUSTER, GROUP_LOG, [run_id])
     put(location, "commit_summaries", summarized_here(FolderReader(str(location)), place, "", CommitNews()))

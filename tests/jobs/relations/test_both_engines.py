@@ -57,6 +57,7 @@ THROUGH_OTHERS = {
     "given_partitions.numbered": "stored_given, in test_without_spark",
     "groups.histories": "report_histories",
     "groups.kinds": "one_history",
+    "groups.report_kinds": "report_histories",
     "groups.merged": "report_histories",
     "groups.rows_of": "one_history",
     "late_records.late_records": "its text is asked of both engines in test_late_records",

@@ -34,7 +34,7 @@ from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS, GROUP_PAGES
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
 from tests.jobs.relations.engines import write
@@ -251,57 +251,47 @@ def test_steps_take_what_they_took_in_the_last_night_that_took_records_in(tmp_pa
     assert (times.seconds, times.records) == ({"ingest": 2.0, "report": 4.0}, 7)
 
 
-NEWS: dict[str, tuple[Table, Row, bool]] = {
-    "new records": (LOG_RANGES, {"run_id": "2"}, True),
-    "known records": (LOG_RANGES, {"run_id": "1"}, False),
-    "new records of another cluster": (LOG_RANGES, {"run_id": "2", **OTHER}, False),
-    "new records of another partition": (LOG_RANGES, {"run_id": "2", "log_partition": 1}, False),
-    "new records of another log": (LOG_RANGES, {"run_id": "2", "log_topic": CONNECT_LOG}, False),
-    "new commits": (COMMIT_SUMMARIES, {"run_id": "2", "group_id": None}, True),
-    "known commits": (COMMIT_SUMMARIES, {"run_id": "1", "group_id": None}, False),
-    "new commits of another cluster": (COMMIT_SUMMARIES, {"run_id": "2", "group_id": None, **OTHER}, False),
-    "news of records": (LOG_RECORDS, {"run_id": "1", "revised_by": "2"}, True),
-    "old news of records": (LOG_RECORDS, {"run_id": "1", "revised_by": "1"}, False),
-    "news of another cluster": (LOG_RECORDS, {"run_id": "1", "revised_by": "2", **OTHER}, False),
+NEWS: dict[str, tuple[Row, bool]] = {
+    "news of records": ({"run_id": "1", "revised_by": "2"}, True),
+    "old news of records": ({"run_id": "1", "revised_by": "1"}, False),
+    "new records": ({"run_id": "2"}, False),
+    "news of another cluster": ({"run_id": "1", "revised_by": "2", **OTHER}, False),
+    "news of another partition": ({"run_id": "1", "revised_by": "2", "log_partition": 1}, False),
+    "news of another log": ({"run_id": "1", "revised_by": "2", "log_topic": CONNECT_LOG}, False),
 }
-SHARES = ("share_partitions", "share_initializations")
 EMPTY: dict[Table, list[Row]] = {
-    table: []
-    for table in (
-        LOG_RANGES,
-        COMMIT_SUMMARIES,
-        LOG_RECORDS,
-        GROUP_STATES,
-        GROUP_RECORDS,
-        HISTORY["share_partitions"],
-        HISTORY["share_initializations"],
-    )
+    table: [] for table in (LOG_RANGES, COMMIT_SUMMARIES, LOG_RECORDS, GROUP_STATES, GROUP_RECORDS, GROUP_PAGES)
 }
 GROUPS = {GROUP_STATES: "of a state", GROUP_RECORDS: "of a record", COMMIT_SUMMARIES: "of commits"}
 
 
 @pytest.mark.parametrize("case", NEWS)
-def test_groups_in_whose_log_partition_something_is_new(tmp_path: Path, case: str) -> None:
-    table, row, is_new = NEWS[case]
-    rows = {**EMPTY, table: [row]}
+def test_groups_in_whose_log_partition_more_is_known_of_old_records(tmp_path: Path, case: str) -> None:
+    row, is_new = NEWS[case]
+    rows = {**EMPTY, LOG_RECORDS: [row]}
     for of, name in GROUPS.items():
         known = {"group_id": name, "run_id": "1"}
-        rows[of] = [*rows[of], known, {**known, "group_id": f"{name}?", **OTHER}, {**known, "group_id": None}]
+        rows[of] = [known, {**known, "group_id": f"{name}?", **OTHER}, {**known, "group_id": None}]
     assert changed_groups(reader(tmp_path, rows), "c", "1") == (sorted(GROUPS.values()) if is_new else [])
 
 
-def test_groups_with_a_new_state_and_share_groups_have_changed(tmp_path: Path) -> None:
-    states = [
-        *(("new", "2", GROUP_LOG, "c"), ("known", "1", GROUP_LOG, "c"), ("shares", "1", SHARE_LOG, "c")),
-        *(("of another cluster", "2", log, "other") for log in (GROUP_LOG, SHARE_LOG)),
-    ]
-    of_states = [dict(zip(("group_id", "run_id", "log_topic", "cluster"), row, strict=True)) for row in states]
-    shares: dict[Table, list[Row]] = {
-        HISTORY[name]: [{"group_id": name}, {"group_id": f"{name}?", **OTHER}]
-        for name in ("share_partitions", "share_initializations")
-    }
-    found = changed_groups(reader(tmp_path, {**EMPTY, GROUP_STATES: of_states, **shares}), "c", "1")
-    assert found == ["new", "share_initializations", "share_partitions", "shares"]
+@pytest.mark.parametrize("table", GROUPS, ids=lambda table: table.name)
+def test_groups_with_new_rows_have_changed(tmp_path: Path, table: Table) -> None:
+    named = (("new", "2", "c"), ("known", "1", "c"), ("of another cluster", "2", "other"), (None, "2", "c"))
+    rows = [dict(zip(("group_id", "run_id", "cluster"), row, strict=True)) for row in named]
+    assert changed_groups(reader(tmp_path, {**EMPTY, table: rows}), "c", "1") == ["new"]
+
+
+def test_what_is_known_of_groups_holds_until_their_log_reaches_a_time(tmp_path: Path) -> None:
+    states = [{"group_id": name, "run_id": "1", "log_partition": int(name == "b")} for name in ("a", "b", "page")]
+    ends = [{"run_id": "1", "log_partition": 0, "last_ms": 10}, {"run_id": "1", "log_partition": 1, "last_ms": 20}]
+    of_pages = (("a", 11, "{}"), ("b", 20, "{}"), ("without a log", 1, "{}"), ("always", 0, "{}"), ("page", 11, None))
+    pages = [dict(zip(("group_id", "until_ms", "summary"), row, strict=True)) for row in of_pages]
+    rows = {**EMPTY, GROUP_STATES: states, LOG_RANGES: ends, GROUP_PAGES: [*pages, {**pages[3], **OTHER}]}
+    tables = reader(tmp_path, rows)
+    assert changed_groups(tables, "c", "1") == ["always", "b"]
+    assert changed_groups(tables, "c", "1", with_pages=True) == ["always", "b", "page"]
+    assert changed_groups(tables, "c", "1", [f"{GROUP_LOG}-0"]) == ["a", "always", "b", "page"]
 
 
 STATE = {"group_id": "g", "run_id": "1", "version": STATE_VERSION, "timestamp_ms": 5, "log_partition": 1}

@@ -267,7 +267,7 @@ def test_a_log_without_metadata_says_that_topics_are_unknown(tmp_path):
 
 @pytest.mark.parametrize("span_ms", [0, 999, 60_000, 86_400_000, 40 * 365 * 86_400_000])
 def test_buckets_are_few_and_lose_nothing(span_ms):
-    opened = [Opened(1_700_000_000_000 + span_ms * step // 10, "converged", "unknown") for step in range(11)]
+    opened = [Opened(1_700_000_000_000 + span_ms * step // 10, "converged", "unknown", 0) for step in range(11)]
     length, activity = buckets(opened)
     assert sum(part.count for bucket in activity for part in bucket.outcomes) == 11
     assert sum(part.count for bucket in activity for part in bucket.causes) == 11

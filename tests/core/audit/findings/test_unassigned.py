@@ -288,7 +288,13 @@ def test_the_fewest_partitions_of_a_time() -> None:
         {"old": 3},
         {"new": ((100, 0), (200, 3), (250, 5), (300, 0), (400, 5))},
     )
+
+    def fewest(topic: str, first_ms: int, last_ms: int) -> int:
+        """That of a log that ends at the last time."""
+        history = GroupHistory("g", last_ms)
+        return known.fewest_partitions(topic, history.has_lasted, last_ms - first_ms)
+
     asked = {(-1, 500): 0, (100, 199): 3, (199, 200): 3, (200, 249): 5, (200, 250): 0, (300, 399): 5, (99, 100): 0}
-    assert {times: known.fewest_partitions("new", *times) for times in asked} == asked
-    assert known.fewest_partitions("old", -1, 500) == 3
-    assert known.fewest_partitions("another", -1, 500) == 0
+    assert {times: fewest("new", *times) for times in asked} == asked
+    assert fewest("old", -1, 500) == 3
+    assert fewest("another", -1, 500) == 0

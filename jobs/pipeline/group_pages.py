@@ -1,0 +1,129 @@
+"""What is made of each group, for findings and for the report, with how long it holds (``group_pages``)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.cluster.given_topics import NO_REACH
+from coordinator_core.groups.end_offsets import NewestEnds
+from jobs.relations.commit_sums import topic_ends
+from jobs.relations.commit_trails import trails_by_text
+from jobs.relations.groups import RowKind, report_kinds
+from jobs.relations.logs import LogFacts
+from jobs.relations.offsets import newest_ends
+from jobs.relations.topics import topics_given
+from jobs.sources.files import log_name
+from jobs.tables.engine import Engine
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.reader import TableReader
+from jobs.tables.records import CLUSTER_RECORDS
+from jobs.tables.results import GROUP_PAGES
+from jobs.tables.snapshots import SNAPSHOT_SETTINGS
+
+FACTS_FROM: Final = (RUNS, LOG_RECORDS, QUARANTINE, CLUSTER_RECORDS, SNAPSHOT_SETTINGS)
+"""The tables of which ``Surroundings`` are made beside those that have rows of groups."""
+
+
+class Page(NamedTuple):
+    """What is made of a group: its findings; what the report has of it, None: no report was asked for."""
+
+    findings: Sequence[FindingRow]
+    summary: str | None = None
+    texts: tuple[str, ...] | None = None
+
+
+PageMaker = Callable[[GroupHistory], Page]
+
+
+class Surroundings(NamedTuple):
+    """What a history has that is not of its group: once any of it changes, all groups are made again.
+
+    The ends of the logs are not of it: each history notes itself what rests on them. ``kinds``: the texts of the rows
+    of a group; over a long time, commits are counted by the hour.
+    """
+
+    logs: LogFacts
+    topic_ends: Mapping[str, list[int]]
+    ends: NewestEnds
+    kinds: Mapping[str, RowKind]
+
+    @classmethod
+    def read(cls, tables: TableReader, cluster: str) -> Surroundings:
+        """Read them from the tables."""
+        wanted = {**report_kinds(tables, cluster), **trails_by_text(tables, cluster)}
+        return cls(
+            LogFacts.read(tables, cluster), topic_ends(tables, cluster), newest_ends(tables, cluster, None), wanted
+        )
+
+    def whole_from(self) -> dict[str, int]:
+        """Return from which offset on each partition of the logs of groups lacks no record: pages begin there."""
+        return {log_name(*place): extent.whole_from for place, extent in self.logs.lost.read.items()}
+
+    def digest(self, tables: TableReader, cluster: str) -> str:
+        """Return a text that is another one if any of it has changed."""
+        given = topics_given(tables, cluster)
+        apart_from_ends = (
+            self.logs.topics._replace(reach=NO_REACH),
+            given._replace(until_ms=0),
+            replace(self.logs.lost, read={}),
+            self.logs.brokers,
+            self.topic_ends,
+            self.ends,
+            # Of the commits over time, what was read before is finer, or the same.
+            [kind.text for name, kind in self.kinds.items() if name != "trails"],
+        )
+        return hashlib.sha256(repr(_in_order(apart_from_ends)).encode()).hexdigest()
+
+
+def _in_order(value: Any) -> Any:
+    """Return a value as lists, so that equal ones have one text: mappings and sets have no order of their own."""
+    if isinstance(value, Mapping):
+        return sorted(
+            ((repr(_in_order(key)), _in_order(each)) for key, each in value.items()), key=lambda pair: pair[0]
+        )
+    if isinstance(value, set | frozenset):
+        return sorted(repr(_in_order(each)) for each in value)
+    if isinstance(value, list | tuple):
+        return [_in_order(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [_in_order(getattr(value, field.name)) for field in fields(value)]
+    return value
+
+
+def with_kept(engine: Engine, changed: Mapping[str, Collection[str] | None], new: pa.Table) -> pa.Table:
+    """Return the rows of the table: those that are new, and those of the groups that have not changed (None: all of a
+    cluster have). Pages that are too large to be kept are left out.
+    """
+    rows = (
+        engine.here(lambda reader: pa.concat_tables([_kept(reader, changed), new]))
+        if engine.exists(GROUP_PAGES.name)
+        else None
+    )
+    if rows is None or rows.nbytes <= engine.limits.staged_bytes:
+        return new if rows is None else rows
+    nothing = {name: pa.nulls(rows.num_rows, GROUP_PAGES.schema.field(name).type) for name in ("summary", "texts")}
+    return pa.table({**{name: rows[name] for name in rows.column_names}, **nothing}, GROUP_PAGES.schema)
+
+
+def _kept(engine: FolderReader, changed: Mapping[str, Collection[str] | None]) -> pa.Table:
+    of_all = "SELECT * FROM $group_pages WHERE NOT coalesce(cluster IN :clusters, FALSE)"
+    batches = [*engine.batches(of_all, clusters=sorted(changed))]
+    for cluster, groups in changed.items():
+        if groups is not None:
+            same = "SELECT * FROM $group_pages WHERE cluster = :cluster AND NOT coalesce(group_id IN :groups, FALSE)"
+            batches += engine.batches(same, cluster=cluster, groups=sorted(groups))
+    return pa.Table.from_batches(batches).select(GROUP_PAGES.schema.names).cast(GROUP_PAGES.schema)
+
+
+def row_of(cluster: str, history: GroupHistory, page: Page) -> dict[str, Any]:
+    """Return the row of a group whose page was made of this history."""
+    of_group = {"cluster": cluster, "group_id": history.group_id, "until_ms": history.ends_used.until_ms}
+    return {**of_group, "summary": page.summary, "texts": page.texts}
