@@ -35,8 +35,8 @@ OF_RUN: Final = {
     *("started_at", "finished_at", "seconds", "ended_ms"),
 }
 """Columns that say which run wrote a row, and when."""
-OF_MACHINE: Final = {"leases", "nightly_steps", "dumped_files", "arrived"}
-"""Tables about runs, or about the files of this machine."""
+OF_MACHINE: Final = {"leases", "nightly_steps", "dumped_files", "arrived", "group_pages"}
+"""Tables about runs, about the files of this machine, or that only nights without Spark keep."""
 
 ENGINES: Final = ("alone", "here", "spark", "connect")
 """This process without Spark; a local session of which this process takes over what it can; the same, of which it takes
