@@ -24,6 +24,11 @@ from jobs.sources.files import FIRST_SEGMENT, LogPart, ignore, log_name
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
 
+MOST_ROWS: Final = 1 << 20
+MOST_BYTES: Final = 96 << 20
+"""Rows of a file that are given together, and their bytes: of many rows, most can be dealt with as columns."""
+ROWS_AT_A_TIME: Final = 1 << 13
+"""So many rows are made at a time, as each takes some kilobytes."""
 
 COMMIT_KEYS: Final = tuple(INT16.pack(kind) for kind in COMMIT_TYPES)
 """How the keys of offset commits begin."""
@@ -170,7 +175,7 @@ class LogReader:
         self.gaps.finish()
 
     def _parts_of(self, file: LogPart) -> Iterator[pa.RecordBatch]:
-        for part in file.parts():
+        for part in _joined(file.parts()):
             if isinstance(part, Damage):
                 self.damages += 1
                 self.gaps.note_damage(part)
@@ -275,9 +280,41 @@ def _fingerprint(row: LogRow) -> int:
     return hash((row.timestamp, row.key, row.value))
 
 
+def _joined(parts: Iterable[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the parts of a file, with rows that follow each other together, as far as they are not too many."""
+    held: list[pa.RecordBatch] = []
+    for part in parts:
+        is_damage = isinstance(part, Damage)
+        if held and (is_damage or _are_many([*held, part])):
+            yield _one(held)
+            held = []
+        if is_damage:
+            yield part
+        else:
+            held.append(part)
+    if held:
+        yield _one(held)
+
+
+def _are_many(parts: Sequence[pa.RecordBatch]) -> bool:
+    return bool(sum(map(len, parts)) > MOST_ROWS or sum(part.nbytes for part in parts) > MOST_BYTES)
+
+
+def _one(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+
+def filled(part: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a part without the rows that stand for an emptied batch; mostly it has none, and is not copied."""
+    has_row = pc.not_equal(part.column("kind"), Kind.EMPTY.value)
+    return part if pc.all(has_row).as_py() else part.filter(has_row)
+
+
 def log_rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
     """The rows of a record batch of LOG_COLUMNS, without those that stand for an emptied batch."""
-    columns = [batch.column(name).to_pylist() for name in LogRow._fields]
     key = LogRow._fields.index("key")
-    columns[key] = [blob or b"" for blob in columns[key]]
-    return (row for row in map(LogRow._make, zip(*columns, strict=True)) if row.kind != Kind.EMPTY.value)
+    for begin in range(0, batch.num_rows, ROWS_AT_A_TIME):
+        some = batch.slice(begin, ROWS_AT_A_TIME)
+        columns = [some.column(name).to_pylist() for name in LogRow._fields]
+        columns[key] = [blob or b"" for blob in columns[key]]
+        yield from (row for row in map(LogRow._make, zip(*columns, strict=True)) if row.kind != Kind.EMPTY.value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,10 +25,15 @@ from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
+from jobs.pipeline.commits.columns import flags, ints, order_of
 from jobs.queries.moment_times import LogEnd
-from jobs.sources.log_reader import COMMIT_KEYS, LogReader, LogRow, are_commits, log_rows
+from jobs.sources.log_reader import LogReader, LogRow, are_commits, filled, log_rows
 
 ABORTED = control_name(control.ABORT)
+FEW: Final = 1 << 11
+"""Of so many commits in a part of a log, those that are overwritten are looked for."""
+MOST_KEY_BYTES: Final = 1 << 17
+"""No key of a commit has so many: its two texts have at most 32,767 each."""
 
 
 class LogPartition:
@@ -47,7 +54,6 @@ class LogPartition:
         self._tombstones: dict[str, dict[TopicPartition, int]] = {}
         self._has_transactions = False
         self._undecided: dict[str, set[TopicPartition]] = {}
-        self._commits: dict[bytes, LogRow] = {}
         self._commit_keys: set[bytes] = set()
         self._later_markers: dict[int, str | None] = {}
 
@@ -64,20 +70,19 @@ class LogPartition:
             rest = batch.slice(counts.num_rows)
             cut_at = None if beyond is None else _end_of_moment(rest, end)
             self._note_losses(last_offset, cut_at)
-            for row in log_rows(counts):
+            rows = filled(counts)
+            for row in log_rows(_without_overwritten(rows) if self.reader.family is Family.GROUP else rows):
                 self._apply(row)
                 last_offset, last_ms = row.offset, row.timestamp
-                self._note_time(last_ms)
+            self._note_times(rows.column("timestamp"))
             self._has_transactions |= _has_transactions(counts)
             if cut_at is not None:
-                self._apply_commits()
                 self.reader.finish_warnings()
                 self._look_beyond(cut_at, chain([rest], batches))
                 left_out, self.is_cut = next(log_rows(rest)), True
-                self._note_time(left_out.timestamp)
+                self._note_times(rest.column("timestamp").slice(0, 1))
                 return self._end(end, last_offset, last_ms, left_out)
         self._note_losses(last_offset, end)
-        self._apply_commits()
         self.reader.finish_warnings()
         self._look_for_end(last_offset, self.last_ms, self.shard.groups.values())
         self.gaps = self._gaps_below(end, at_end=True)
@@ -89,10 +94,11 @@ class LogPartition:
             return end
         return end._replace(left_out=left_out.offset, left_out_ms=left_out.timestamp)
 
-    def _note_time(self, time_ms: int) -> None:
-        if time_ms >= 0:
-            self.first_ms = time_ms if self.first_ms is None else self.first_ms
-            self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
+    def _note_times(self, times_ms: pa.Array) -> None:
+        known = times_ms.filter(pc.greater_equal(times_ms, 0))
+        if len(known):
+            self.first_ms = known[0].as_py() if self.first_ms is None else self.first_ms
+            self.last_ms = max(pc.max(known).as_py(), self.last_ms or 0)
 
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for."""
@@ -111,28 +117,16 @@ class LogPartition:
 
     def _note_losses(self, last_offset: int, end: int | None) -> None:
         if self.reader.gaps.last_lost_below(end) > last_offset >= 0:
-            self._apply_commits()
             for group_id, offsets in self.shard.offsets.groups.items():
                 pending = {partition for commits in offsets.pending.values() for partition in commits}
                 self._undecided.setdefault(group_id, set()).update(pending)
             self.shard.lose()
 
     def _apply(self, row: LogRow) -> None:
-        """Of the plain commits of one partition only the last before anything else that bears on it is decoded."""
-        if row.key[:2] in COMMIT_KEYS and row.value is not None and not row.is_transactional:
-            self._commits[row.key] = row
-            return
-        if row.value is None or row.is_transactional:
-            self._apply_commits()
         if row.kind == Kind.RECORD.value:
             self._apply_record(row)
         elif row.control_type in MARKERS:
             self.shard.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
-
-    def _apply_commits(self) -> None:
-        for row in self._commits.values():
-            self._apply_record(row)
-        self._commits.clear()
 
     def _apply_record(self, row: LogRow) -> None:
         record = self.reader.read(row)
@@ -273,6 +267,30 @@ def _end_of_moment(rest: pa.RecordBatch, end: int | None) -> int:
     """The end offset of a moment whose first row that does not count is the first of these."""
     offset: int = rest.column("offset")[0].as_py()
     return offset if end is None else min(end, offset)
+
+
+def _without_overwritten(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return many rows of a log without plain commits that another one of their partition follows.
+
+    The last one is kept also before the end of a transaction, a new leader, and a record that removes part of a group.
+    """
+    is_commit = flags(pc.and_(pc.equal(rows.column("kind"), Kind.RECORD.value), are_commits(rows.column("key"))))
+    if is_commit.sum() < FEW:
+        return rows
+    from jobs.pipeline.decode_arrow import decode  # not at the top: small logs do without
+
+    ends = flags(pc.or_(pc.is_null(rows.column("value")), rows.column("is_transactional")))
+    epochs = ints(rows.column("leader_epoch"))
+    counted = np.cumsum((ends & ~is_commit) | (np.diff(epochs, prepend=epochs[:1]) != 0))[is_commit]
+    commits = rows.filter(pa.array(is_commit))
+    is_plain = decode(commits, Family.GROUP).good & ~ends[is_commit]
+    partitions = ints(pc.binary_slice(commits.column("key"), 2, MOST_KEY_BYTES).dictionary_encode().indices)
+    order = order_of(partitions)
+    before, after = order[:-1], order[1:]
+    goes_on = (partitions[before] == partitions[after]) & (counted[before] == counted[after])
+    kept = np.ones(len(rows), np.bool_)
+    kept[np.flatnonzero(is_commit)[before[goes_on & is_plain[before] & is_plain[after]]]] = False
+    return rows.filter(pa.array(kept))
 
 
 def _has_transactions(rows: pa.RecordBatch) -> bool:

@@ -1,0 +1,127 @@
+"""Commits that others overwrite: without them the groups at a moment are the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from coordinator_core.wire.control import ABORT, COMMIT
+from coordinator_core.wire.record_codec import encode_key
+from jobs.queries.from_logs import log_partition
+from jobs.queries.from_logs.groups import replay
+from jobs.relations.moment import AsOf
+from jobs.sources.files import LogFile, find_logs
+from tests.jobs.logs import batch, marker, write_segment
+
+PRODUCERS = (7, 8)
+GROUPS = ("group-a", "group-b")
+TOPIC_IDS = {"orders": ["AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"], "payments": ["AAAAAAAAAAAAAAAAAAAAAw"]}
+
+
+class MadeLog:
+    """A log of commits that mostly go forward, with all that may lie between them."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.offset, self.time_ms, self.committed = 0, 1_000, 0
+        self.batches: list[bytes] = []
+
+    def fill(self, events: int) -> list[bytes]:
+        weights = {
+            self.commit: 40,
+            self.commit_in_transaction: 2,
+            self.end_transaction: 2,
+            self.remove: 1,
+            self.rebalance: 1,
+            self.unreadable: 1,
+            self.missing: 1,
+            self.damaged: 1,
+        }
+        for event in self.rng.choices(list(weights), list(weights.values()), k=events):
+            event()
+        return self.batches
+
+    def add(self, record_type: int, key: Fields, value: Fields | None, producer: int | None = None) -> None:
+        record = CoordinatorRecord(self.place(), record_type, key, value)
+        self.batches.append(batch(record, producer_id=producer))
+
+    def place(self) -> LogPosition:
+        self.offset += 1
+        self.time_ms += self.rng.choice((0, 10, 900, 5_000))
+        return LogPosition(0, self.offset - 1, self.rng.choice((self.time_ms, self.time_ms, -1)))
+
+    def commit(self, producer: int | None = None, *, is_removed: bool = False) -> None:
+        topic = self.rng.choice(list(TOPIC_IDS))
+        key = {"group": self.rng.choice(GROUPS), "topic": topic, "partition": self.rng.randrange(2)}
+        self.committed += self.rng.choice((0, 1, 1, 1, 1, 5, -3))
+        value = {
+            "offset": max(0, self.committed),
+            "leaderEpoch": -1,
+            "metadata": "",
+            "commitTimestamp": self.time_ms,
+            "topicId": self.rng.choice(TOPIC_IDS[topic]) if self.rng.random() < 0.1 else TOPIC_IDS[topic][0],
+        }
+        self.add(RecordType.OFFSET_COMMIT, key, None if is_removed else value, producer)
+
+    def commit_in_transaction(self) -> None:
+        self.commit(self.rng.choice(PRODUCERS))
+
+    def end_transaction(self) -> None:
+        at = self.place()
+        kind, producer = self.rng.choice((COMMIT, ABORT)), self.rng.choice(PRODUCERS)
+        self.batches.append(marker(kind, producer, at.offset, at.timestamp_ms))
+
+    def remove(self) -> None:
+        self.commit(is_removed=True)
+
+    def rebalance(self) -> None:
+        value = {"protocolType": "consumer", "generation": self.offset, "protocol": None, "leader": None, "members": []}
+        value["currentStateTimestamp"] = self.time_ms
+        is_removed = self.rng.random() < 0.2
+        self.add(RecordType.GROUP_METADATA, {"group": self.rng.choice(GROUPS)}, None if is_removed else value)
+
+    def unreadable(self) -> None:
+        """A value of no known version; sometimes a key that is cut."""
+        at, key = self.place(), {"group": self.rng.choice(GROUPS), "topic": "orders", "partition": 0}
+        whole = encode_key(RecordType.OFFSET_COMMIT, key)
+        cut = whole[:-2] if self.rng.random() < 0.2 else whole
+        self.batches.append(encode_batch([NewRecord(at.offset, at.timestamp_ms, cut, b"\x00\x63")]))
+
+    def missing(self) -> None:
+        self.offset += 2
+
+    def damaged(self) -> None:
+        self.commit()
+        self.batches[-1] = self.batches[-1][:-1] + bytes([self.batches[-1][-1] ^ 1])
+
+
+def groups(logs: list[LogFile], moment: AsOf) -> tuple[list[GroupThen], object]:
+    then = replay(logs, moment, lambda message: None)
+    return list(then.groups()), (then.gaps(), then.span(), then.times, then.knowledge().lost, sorted(then.named()))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_groups_are_those_of_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", MadeLog(seed).fill(400))
+    logs = find_logs([tmp_path])
+    moments = (AsOf(), AsOf(200_000), AsOf(offsets={0: 150}))
+    expected = [groups(logs, moment) for moment in moments]
+    monkeypatch.setattr(log_partition, "FEW", 1)
+    assert [groups(logs, moment) for moment in moments] == expected
+
+
+def test_most_commits_of_a_group_that_works_are_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_partition, "FEW", 1)
+    log = MadeLog(1)
+    for _ in range(200):
+        log.commit()
+    write_segment(tmp_path / "__consumer_offsets-0", log.batches)
+    applied = []
+    monkeypatch.setattr(log_partition.LogPartition, "_apply", lambda _, row: applied.append(row.offset))
+    replay(find_logs([tmp_path]), AsOf(), lambda message: None)
+    assert len(applied) == len(GROUPS) * len(TOPIC_IDS) * 2
