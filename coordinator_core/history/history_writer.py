@@ -1,8 +1,7 @@
 """Writes the history of one group: opens and closes epochs, rebalances, memberships and intervals, and makes rows.
 
 An operation is what the coordinator wrote together: the records of one batch and time. Some things are known only at
-its end: a member that is removed may be added again in it under a new id, a group that ends may continue as another
-type.
+its end: a member that is removed may be added again under a new id, a group that ends may go on as another type.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ SHARE = GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
 END_NOT_SEEN = "end not seen"
-"""How an epoch or a membership ended of which only later records show that it had ended."""
+"""How an epoch or a membership ended that only later records show to have ended."""
 NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
@@ -169,6 +168,7 @@ class HistoryWriter:
             open_history.convert("upgrade" if up else "downgrade", at, getattr(self.group.state, "members", ()))
             unseen = changes_not_seen(self.topics, open_history.epoch, at)
             self._end_life(UPGRADED if up else DOWNGRADED, open_history.ended or at)
+            open_history.reborn = open_history.past.doubt is None  # else it is not known who goes on
             open_history.unseen = unseen
             kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
             open_history.changes.append(cause(kind, at, detail=f"{open_history.type} to {group_type}"))
@@ -331,8 +331,8 @@ class HistoryWriter:
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
-        known, last = self.open_history.last_members, self.open_history.epoch
-        if self.open_history.past.missing is not None or (last is not None and not last.knows_members):
+        known, last, doubt = self.open_history.last_members, self.open_history.epoch, self.open_history.past.doubt
+        if doubt is not None or (last is not None and not last.knows_members):
             return None
         return 0 if known is None and missing is None else known
 

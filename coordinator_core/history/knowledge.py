@@ -207,6 +207,13 @@ class Knowledge:
         lacks = [*self.about_end(), *self.missing_ends, *without_positions(self.given.numbered), *self._of_gaps()]
         return [*lacks, *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
 
+    def about_past(self, group_id: str) -> list[str]:
+        """Return in words what is gone of the log of a group, also by compaction, where its past is not found."""
+        number = log_partition_of(group_id, self.given.counts[GROUP_LOG]) if GROUP_LOG in self.given.counts else None
+        own = self.gaps if number is None else {f"{topic}-{number}" for topic in (GROUP_LOG, CONNECT_LOG)}
+        gone = {name: log for name, log in sorted(self.gaps.items()) if log.missing >= 0 and name in own}
+        return [f"the log lacks records before these offsets: {whole_from(gone)}"] if gone else []
+
     def _of_own_absence(self, group_id: str) -> Iterator[str]:
         if absent := self.given.absent_log_of(group_id):
             yield f"group {group_id!r} lies in {absent}, which was not given"

@@ -100,7 +100,8 @@ def whatif_command(
     if not happened:
         history = known.history(group)
         lacks = [history.lacks] if history is not None and history.lacks is not None else []
-        missing = "; ".join(["", *known.knowledge().about_group(group), *lacks])
+        lacks = [*known.knowledge().about_group(group), *lacks] or known.knowledge().about_past(group)
+        missing = "; ".join(["", *lacks])
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known{missing}")
     rows = known.rebalances(RebalanceFilter(group))
     comparison = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))

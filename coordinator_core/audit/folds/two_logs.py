@@ -335,7 +335,7 @@ def _begun(
 ) -> GroupHistory:
     """Members that were there before are not a cause. The epochs that its log skips were the generations before.
 
-    ``after``: the epoch of the other log that this one continues.
+    ``after``: the epoch of the other log that this one continues; None: that is not known.
     """
 
     def follows(row: GroupEpochRow | RebalanceRow) -> bool:
@@ -356,11 +356,11 @@ def _begun(
     )
     of_epochs = _changed(of_epochs, lambda row: row.opened == epoch.opened, causes=why)
     of_rebalances = _changed(of_rebalances, lambda row: row.at == epoch.opened, causes=why)
-    if after is not None:
-        before = None if after.members is None else len(after.members)
-        of_rebalances = _changed(
-            of_rebalances, lambda row: row.at == epoch.opened, from_epoch=after.epoch, members_before=before
-        )
+    number = None if after is None else after.epoch
+    before = None if after is None or after.members is None else len(after.members)
+    of_rebalances = _changed(
+        of_rebalances, lambda row: row.at == epoch.opened, from_epoch=number, members_before=before
+    )
     return history.replaced(epochs=of_epochs, rebalances=of_rebalances)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 
@@ -82,3 +84,12 @@ def test_a_group_without_a_trace_may_be_of_workers_whose_log_is_missing() -> Non
     (reason,) = Knowledge(GivenLogs({GROUP_LOG: GIVEN}, counts)).about_group("g")
     assert "it may lie in __worker_offsets-0" in reason
     assert Knowledge(GivenLogs({GROUP_LOG: GIVEN, CONNECT_LOG: GIVEN}, counts)).about_group("g") == []
+
+
+def test_what_compaction_took_of_the_log_of_a_group_is_said_where_its_past_is_not_found() -> None:
+    gaps = {f"{GROUP_LOG}-{number}": LogGaps(missing=40 + number) for number in range(2)}
+    known = Knowledge(GivenLogs({GROUP_LOG: frozenset({0, 1})}, {GROUP_LOG: 2}), gaps)
+    number = log_partition_of("g", 2)
+    assert known.about_past("g") == [f"the log lacks records before these offsets: {GROUP_LOG}-{number} {41 + number}"]
+    whole = Knowledge(known.given, dict.fromkeys(gaps, LogGaps()))
+    assert whole.about_past("g") == []

@@ -212,6 +212,16 @@ def test_an_upgrade_goes_on_from_the_last_generation_though_that_is_lost() -> No
     assert (kinds(upgraded), upgraded.from_epoch, upgraded.to_epoch) == (["group_upgraded"], 2, 2)
 
 
+def test_a_downgrade_behind_lost_records_does_not_tell_who_was_there_before() -> None:
+    log = GroupLog(offset=7).write(current("b", 3, 0))
+    log.write(*gone("b"), *group_gone(), generation(3, {"b": classic({"t": [0]}), "c": classic({"t": [1]})}))
+    rows = log.rows(coverage=Coverage({0: [(7, 100)]}))
+    downgraded = [row for row in rows if isinstance(row, RebalanceRow)][-1]
+    assert (kinds(downgraded), downgraded.members_before) == (["group_downgraded"], None)
+    (taken_on,) = [row for row in rows if isinstance(row, MembershipRow) and row.member_id == "c"]
+    assert (taken_on.came_by, taken_on.history_complete) == ("unknown", False)
+
+
 def a_group_that_lost_records(*, epochs: int) -> tuple[GroupLog, Coverage]:
     """A member has yet to reach epoch 2; so many epochs open in what is lost, and another one behind it."""
     one, two = (hash_of(Topic("t", A, partitions)) for partitions in (1, 2))

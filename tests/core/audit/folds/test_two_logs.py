@@ -115,9 +115,11 @@ def test_only_workers_that_were_moved_have_a_target_at_once(
             epoch(0, at(5), group_type="CONNECT", members=before, ended=at(7), ended_by="next epoch", is_open=False),
             epoch(1, at(7), members=("w",), target=target, **of_row),
         ],
-        rebalances=[rebalance(1, at(7), **of_row)],
+        rebalances=[rebalance(1, at(7), from_epoch=0, members_before=0, **of_row)],
     )
     connect = by_log(history)[-1]
+    (begun,) = connect.rebalances
+    assert (begun.from_epoch, begun.members_before) == ((None, None) if upgraded else (0, 0))
     for row in (connect.epochs[-1], *connect.rebalances):
         assert [each.kind for each in row.causes] == (["group_upgraded"] if upgraded else ["member_joined"])
         assert row.history_complete == (upgraded or missing is None)
