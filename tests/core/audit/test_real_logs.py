@@ -230,18 +230,21 @@ def last_time_ms(batch: bytes) -> int:
     ("logs", "end_ms", "group_id", "detail"),
     [
         (life(), 1_795_444_885_000, "modern0", "3 of 7 partitions of ev-2 have no owner: 4, 5, 6"),
-        (SHOP, 1_795_811_099_000, "checkout", "3 of 9 partitions of orders have no owner: 6, 7, 8"),
+        (SHOP, 1_795_811_099_000, "checkout", None),
     ],
 )
 def test_a_group_is_not_blamed_for_partitions_that_came_after_its_log(
-    logs: Path, end_ms: int, group_id: str, detail: str, tmp_path: Path
+    logs: Path, end_ms: int, group_id: str, detail: str | None, tmp_path: Path
 ) -> None:
-    """The topic grew 90 s and 1 s after what is there of the groups' logs."""
+    """The topic grew 90 s and 1 s after what is there of the groups' logs. The second one lacks its end, as the metadata
+    log goes on long enough for the group to have seen that: then its members are not known either.
+    """
     cut = with_groups_until(end_ms, logs, tmp_path)
     history = histories(cut)[group_id]
     assert UNASSIGNED not in {row.kind for row in findings(history, LIMITS)}
     grown = replace(history, topics=history.topics._replace(earlier={}))
-    assert [row.detail for row in findings(grown, LIMITS) if row.kind == UNASSIGNED] == [detail]
+    found = [row.detail for row in findings(grown, LIMITS) if row.kind == UNASSIGNED]
+    assert (found, bool(history.lost.ranges)) == (([], True) if detail is None else ([detail], False))
 
 
 def test_a_poll_loop_that_takes_too_long_is_named() -> None:
