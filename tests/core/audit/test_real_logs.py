@@ -236,8 +236,8 @@ def last_time_ms(batch: bytes) -> int:
 def test_a_group_is_not_blamed_for_partitions_that_came_after_its_log(
     logs: Path, end_ms: int, group_id: str, detail: str | None, tmp_path: Path
 ) -> None:
-    """The topic grew 90 s and 1 s after what is there of the groups' logs. The second one lacks its end, as the metadata
-    log goes on long enough for the group to have seen that: then its members are not known either.
+    """The topic grew 90 s and 1 s after what is there of the groups' logs. The second one is known to lack its end: the
+    metadata log goes on long enough for the group to have seen that, so that its members are not known either.
     """
     cut = with_groups_until(end_ms, logs, tmp_path)
     history = histories(cut)[group_id]
