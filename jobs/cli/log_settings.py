@@ -113,6 +113,8 @@ def _within(value: object, folder: Path, place: str) -> object:
         return [_within(each, folder, place) for each in value]
     if not isinstance(value, str):
         return value
+    if "\0" in value:
+        raise UsageError(f"{place}: {value!r} is not a path")
     path = os.path.join(folder, value)
     inside = os.path.realpath(folder)
     for found in (path, *glob.iglob(path, recursive=True)):

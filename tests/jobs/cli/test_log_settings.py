@@ -74,6 +74,7 @@ def test_a_night_takes_cluster_and_broker_logs_from_it(log: Path, tmp_path: Path
         ("input: {broker_logs: [/etc/passwd]}\n", ":1: '/etc/passwd' is not in the folder of this file"),
         ("input:\n  topics: ../topics.jsonl\n", ":2: '../topics.jsonl' is not in the folder of this file"),
         ("input: {broker_logs: [li*]}\n", ":1: 'li*' is not in the folder of this file"),
+        ('input: {broker_logs: ["a\\0b"]}\n', r":1: 'a\x00b' is not a path"),
         ("cluster: [a]\n", ":1: cluster: Input should be a valid string"),
         (f"cluster: {'x' * 70_000}\n", ": has 70010 bytes"),
     ],
