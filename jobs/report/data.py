@@ -161,6 +161,7 @@ class OffsetsOverTime(NamedTuple):
     offsets: Annotated[tuple[int | None, ...], "the committed offset; null: it was removed"]
     log_offsets: Annotated[tuple[int, ...], "the log offset of its record"]
     numbers: Annotated[tuple[int, ...], "its number among all commits of the partition from the first one here on"]
+    begins: Annotated[bool, "True: the first one here is the first commit of the partition; nothing is missing before"]
 
 
 class Offsets(NamedTuple):

@@ -16,7 +16,7 @@ from jobs.report.data import GroupDetail, OffsetsOverTime
 
 MOST_POINTS: Final = 6_000
 """Commits of one group, of all its partitions together."""
-NOTHING: Final = OffsetsOverTime((), (), (), ())
+NOTHING: Final = OffsetsOverTime((), (), (), (), begins=False)
 
 Partition = tuple[str, int]
 
@@ -26,9 +26,11 @@ def offsets_over_time(history: GroupHistory) -> dict[Partition, OffsetsOverTime]
     found: dict[Partition, OffsetsOverTime] = {}
     first = {(row.topic, row.partition): row.first.offset for row in history.commits}
     for (topic, partition, log), of_one in groupby(history.trails, itemgetter(0, 1, 2)):
-        since = max(first.get((topic, partition), 0), _whole_from(history.lost, log))
+        begin, whole_from = first.get((topic, partition), 0), _whole_from(history.lost, log)
+        since = max(begin, whole_from)
         points = [point for trail in of_one for point in trail.points if point.at >= since]
-        found[topic, partition] = _columns(points)
+        is_first = whole_from == 0 and points[:1] != [] and points[0].at == begin
+        found[topic, partition] = _columns(points, begins=is_first)
     return found
 
 
@@ -57,18 +59,23 @@ def fitting(group: GroupDetail, first_ms: int, last_ms: int) -> GroupDetail:
 
 
 def _thinned(group: GroupDetail, length_ms: int, since_ms: int) -> GroupDetail:
-    rows = (
-        row._replace(over_time=_columns(thinned(_points(row.over_time), length_ms, since_ms))) for row in group.offsets
-    )
+    rows = (row._replace(over_time=_thinned_row(row.over_time, length_ms, since_ms)) for row in group.offsets)
     return group._replace(offsets=tuple(rows))
 
 
-def _columns(points: Sequence[CommitPoint]) -> OffsetsOverTime:
+def _thinned_row(row: OffsetsOverTime, length_ms: int, since_ms: int) -> OffsetsOverTime:
+    points = thinned(_points(row), length_ms, since_ms)
+    begins = row.begins and points[:1] != [] and points[0].at == row.log_offsets[0]
+    return _columns(points, begins=begins)
+
+
+def _columns(points: Sequence[CommitPoint], *, begins: bool) -> OffsetsOverTime:
     return OffsetsOverTime(
         tuple(point.time_ms for point in points),
         tuple(point.offset for point in points),
         tuple(point.at for point in points),
         tuple(point.number - points[0].number for point in points),
+        begins,
     )
 
 

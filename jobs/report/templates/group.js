@@ -1,8 +1,9 @@
 // One group: facts, findings, timeline, rebalances with their stories, members, broken rules, offsets.
+// What is in a cell is one element: on a phone it stands beside the head of its column.
 function table(heads, lines, attributes) {
   const head = heads.map((each) => el("th", { scope: "col", class: each.startsWith("#") ? "n" : null }, each.replace("#", "")));
   const body = lines.map(({ cells, ...rest }) => el("tr", rest, cells.map((cell, index) =>
-    el(index ? "td" : "th", { class: heads[index].startsWith("#") ? "n" : null, scope: index ? null : "row", "data-head": heads[index].replace("#", "") }, cell ?? "–"))));
+    el(index ? "td" : "th", { class: heads[index].startsWith("#") ? "n" : null, scope: index ? null : "row", "data-head": heads[index].replace("#", "") }, Array.isArray(cell) ? el("div", {}, cell) : cell ?? "–"))));
   return el("div", { class: "scroll", ...attributes }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 

@@ -23,24 +23,24 @@ function thenOf(group, time) {
 // The offset that was committed at a moment: the page has some commits of each partition, with their numbers. Between two
 // that follow each other it is known; between others it is not, and both are named.
 function committedThen(each, time) {
-  const { times_ms: times, offsets, log_offsets: places, numbers } = each.over_time;
+  const { times_ms: times, offsets, log_offsets: places, numbers, begins } = each.over_time;
   const hasLast = times.length ? time >= times[times.length - 1] : each.offset !== null;
-  if (time >= each.last.timestamp_ms && hasLast) return { offset: each.offset, at: each.last.timestamp_ms, proof: [each.last] };
+  if (time >= each.last.timestamp_ms && hasLast) return { offset: each.offset, proof: [each.last] };
   const index = times.findLastIndex((from) => from <= time), isLast = index === times.length - 1;
-  if (index < 0) return { offset: undefined, at: null };
+  if (index < 0) return { offset: undefined, why: begins ? "none yet" : undefined };
   const proofs = [index, index + 1].filter((place) => place in places).map((place) => ({ partition: each.last.partition, offset: places[place], timestamp_ms: times[place] }));
-  if (isLast || numbers[index + 1] === numbers[index] + 1) return { offset: offsets[index], at: times[index], proof: [proofs[0]] };
-  const said = (place) => `${offsetText({ offset: offsets[place] })} at ${utc(times[place]).slice(11)}`;
-  return { offset: undefined, why: `between ${said(index)} and ${said(index + 1)}`, at: null, proof: proofs, isBetween: true };
+  if (isLast || numbers[index + 1] === numbers[index] + 1) return { offset: offsets[index], proof: [proofs[0]] };
+  const [before, after] = proofs.map((_, step) => offsetText({ offset: offsets[index + step] }));
+  return { offset: undefined, why: `between ${before} and ${after}`, proof: proofs, isBetween: true };
 }
 
 const noAnswer = (error) => `no answer: ${error.message}`;
 // The server knows what was committed at any moment, or that the log does not show it; until it answers, nothing is claimed.
 function withAnswers(then, { offsets, settings } = {}) {
   if (!source.isServed) return then;
-  if (Array.isArray(offsets)) return { ...then, settings, offsets: new Map(offsets.map((each) => [`${each.topic} ${each.partition}`, { offset: each.offset ?? undefined, why: "unknown", at: each.committed_ms }])) };
+  if (Array.isArray(offsets)) return { ...then, settings, offsets: new Map(offsets.map((each) => [`${each.topic} ${each.partition}`, { offset: each.offset ?? undefined, why: "unknown", proof: each.log_offset === null ? null : [{ partition: each.log_partition, offset: each.log_offset, timestamp_ms: each.committed_ms }] }])) };
   const why = offsets ? noAnswer(offsets) : "asked for …";
-  return { ...then, settings, offsets: new Map([...then.offsets.keys()].map((name) => [name, { offset: undefined, why, at: null }])) };
+  return { ...then, settings, offsets: new Map([...then.offsets.keys()].map((name) => [name, { offset: undefined, why }])) };
 }
 
 function stateThen(then, line) {
@@ -77,7 +77,7 @@ function momentTables(group, then) {
     })), { tabindex: "0", role: "region", "aria-label": "Members at the moment", class: "scroll short" }) : el("p", { class: "quiet" }, "No member, as far as the log shows."),
     beside.length ? el("details", {}, el("summary", {}, `Within a minute: ${beside.map((each) => `${bandName(each)}${bandWhen(each, then.time)}`).join("; ")}`), noteList(beside.map(said))) : null,
     offsets.length ? el("details", { open: offsets.length <= 12 ? "" : null }, el("summary", {}, `Committed offsets of ${number(offsets.length)} partitions`),
-      table(["Partition", "#Committed", "Since (UTC)", "Log"], offsets.map(([name, each]) => ({ cells: [name, offsetText(each), each.at === null ? "–" : utc(each.at), each.proof ? each.proof.map((at) => [proof(at), " "]) : "–"] })), { tabindex: "0", role: "region", "aria-label": "Committed offsets at the moment", class: "scroll short" }),
+      table(["Partition", "#Committed", "Since (UTC)"], offsets.map(([name, each]) => ({ cells: [name, offsetText(each), each.proof ? each.proof.map((at, index) => [index ? " and " : "", utc(at.timestamp_ms), " ", proof(at)]) : "–"] })), { tabindex: "0", role: "region", "aria-label": "Committed offsets at the moment", class: "scroll short" }),
       offsets.some(([, each]) => each.offset === undefined && (!each.why || each.isBetween)) ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, exact)) : null) : null,
   ];
 }
