@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from coordinator_core.records import LogPosition
-
-UNREADABLE: Final = "cannot be decoded"
-"""What is said of records that no schema describes: of a newer broker, of an early access, or damaged."""
 
 
 def ignored_in_words(place: str, record_type: int, first: int, records: int | None = None) -> str:
@@ -159,16 +156,6 @@ class ReadableCoverage(Coverage):
         return hole.what
 
 
-def unreadable_record(offset: int) -> str:
-    """Return how a record that cannot be decoded is named where something depends on it."""
-    return f"the record at offset {offset}, which {UNREADABLE}"
-
-
 def numbers(noun: str, first: int, last: int) -> str:
     """Return ``epoch 3 was``, or ``epochs 3 to 5 were``."""
     return f"{noun} {first} was" if first == last else f"{noun}s {first} to {last} were"
-
-
-def lost_offsets(first: int, last: int) -> str:
-    """Return how lost offsets are named where something depends on them."""
-    return f"records between offsets {first} and {last}"

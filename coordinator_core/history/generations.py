@@ -39,6 +39,7 @@ from coordinator_core.history.classic_causes import (
 )
 from coordinator_core.history.coverage import numbers
 from coordinator_core.history.departure_hints import departure_hint
+from coordinator_core.history.grounds import NEVER_COMPLETED, NOT_SHOWN_BEFORE_GENERATION, TAKEN_AWAY
 from coordinator_core.history.held_units import without_units
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
 from coordinator_core.history.holdings import Changed, no_times
@@ -369,15 +370,15 @@ def _missing(
         is_static = any(member.instance_id is not None for member in new.members.values())
         if writer.begins(at, is_first=generation <= FIRST_GENERATION and not is_static):
             return 0, None
-        return 0, f"the log does not show the group before generation {generation}"
+        return 0, NOT_SHOWN_BEFORE_GENERATION.format(generation)
     skipped = max(generation - last - 1, 0)
     if skipped and (writer.coverage is None or past.doubt is not None):
-        return skipped, f"{numbers('generation', last + 1, generation - 1)} never completed, or not recorded"
+        return skipped, NEVER_COMPLETED.format(numbers("generation", last + 1, generation - 1))
     told = open_history.epoch
     if told is not None and told.missing is not None and open_history.unseen and is_downgrade(told):
         return skipped, told.missing  # an epoch that is lost may have seen these changes of topics
     if past.doubt is None and past.is_unsettled and old.protocol not in ASSIGNS_ALL:
-        return skipped, f"what generation {last} took away"
+        return skipped, TAKEN_AWAY.format(last)
     return skipped, past.doubt
 
 

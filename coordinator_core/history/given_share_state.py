@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator_core.history.coverage import UNREADABLE
+from coordinator_core.history.grounds import UNREADABLE
 from coordinator_core.records import SHARE_LOG
 
 NOT_KNOWN: Final = "the offsets and deliveries of share groups"

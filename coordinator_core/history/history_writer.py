@@ -13,6 +13,7 @@ from itertools import chain
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history import grounds
 from coordinator_core.history.broker_restarts import restart_hint, without_blame
 from coordinator_core.history.causes import (
     NEEDS_BUMP_AT_ONCE,
@@ -24,11 +25,10 @@ from coordinator_core.history.causes import (
 from coordinator_core.history.coverage import Coverage, numbers
 from coordinator_core.history.first_epochs import may_be_first
 from coordinator_core.history.holdings import Changed, Interval
-from coordinator_core.history.open_history import NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE, OpenHistory
+from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import (
-    CONVERTED_ELSEWHERE,
     DOWNGRADED,
     REACHED_NOT_READY,
     UPGRADED,
@@ -46,7 +46,6 @@ CURRENT = "current"
 TARGET = "target"
 END_NOT_SEEN = "end not seen"
 """How an epoch or a membership ended that only later records show to have ended."""
-NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 
@@ -140,7 +139,7 @@ class HistoryWriter:
         for member_id in open_history.joined:
             membership = open_history.memberships.get(member_id)
             if membership is not None and not membership.waits_for_regex(open_history.past.doubt):
-                membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+                membership.came_by, membership.missing = "unknown", grounds.NOT_SEEN_TO_JOIN
                 open_history.withdraw(member_id, _JOIN)
                 open_history.current.doubt(member_id)
                 open_history.target.doubt(member_id)
@@ -158,7 +157,7 @@ class HistoryWriter:
         types = {open_history.type, group_type} - {None}
         may_convert = len(types) > 1 and CLASSIC in types and SHARE not in types
         if len(types) > 1 and open_history.ended is None and (open_history.past.doubt is not None or not may_convert):
-            missing = open_history.past.doubt or NO_TOMBSTONE
+            missing = open_history.past.doubt or grounds.NO_TOMBSTONE
             self.end_unseen_life(at, missing)
             if open_history.past.missing is None:
                 open_history.past.lose(missing)
@@ -357,7 +356,7 @@ class HistoryWriter:
             if membership.first_epoch is None and membership.missing is None:
                 membership.first_epoch = epoch
                 if not seen_to_join:
-                    membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+                    membership.came_by, membership.missing = "unknown", grounds.NOT_SEEN_TO_JOIN
 
     def end_epoch(self, ended_by: str, at: LogPosition) -> None:
         """End the open epoch, if there is one."""
@@ -425,11 +424,11 @@ class HistoryWriter:
             metadata_hash = getattr(self.group.state, "metadata_hash", 0)
             if self.begins(at, is_first=may_be_first(epoch, metadata_hash, self.topics, at.timestamp_ms)):
                 return None
-            return NOT_SHOWN_BEFORE.format(epoch)
+            return grounds.NOT_SHOWN_BEFORE.format(epoch)
         if epoch > before + 1:
             if self._type == GroupType.CONNECT and past.doubt is None:
-                return CONVERTED_ELSEWHERE
-            return f"{numbers('epoch', before + 1, epoch - 1)} not in the log"
+                return grounds.CONVERTED_ELSEWHERE
+            return grounds.NOT_IN_THE_LOG.format(numbers("epoch", before + 1, epoch - 1))
         return past.doubt
 
     def begins(self, at: LogPosition, *, is_first: bool) -> bool:

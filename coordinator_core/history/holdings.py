@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
+from coordinator_core.history.grounds import NO_TIMES, TOPICS_IN_DOUBT
 from coordinator_core.history.work_units import (
     SHARED_ROLES,
     Held,
@@ -129,10 +130,6 @@ class Wanted(NamedTuple):
 
     partitions: int | None
     may_be_unsubscribed: bool = False
-
-
-TOPICS_IN_DOUBT: Final = "whether partitions that were given up still had their topics: the metadata log does not say"
-NO_TIMES: Final = "when it began, how long anything took, and what changed about then: its records have no times"
 
 
 def no_times(at: LogPosition) -> str | None:

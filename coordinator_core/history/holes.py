@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from coordinator_core.history.coverage import Hole, lost_offsets, unreadable_record
+from coordinator_core.history.coverage import Hole
+from coordinator_core.history.grounds import lost_offsets, unreadable_record
 from coordinator_core.history.lost_records import Place
 from coordinator_core.records import LogPosition
 

@@ -17,8 +17,8 @@ from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import log_partition_of
-from coordinator_core.history.coverage import UNREADABLE
 from coordinator_core.history.given_share_state import GivenShareState
+from coordinator_core.history.grounds import UNREADABLE
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.coverage import UNREADABLE, lost_offsets
+from coordinator_core.history.grounds import LOST_END, UNREAD_SINCE, lost_offsets
 from coordinator_core.history.rows import (
     AssignmentRow,
     GroupEpochRow,
@@ -132,10 +132,10 @@ class LostRecords:
         for first, last in self.ranges.get(place, ()):
             if last > at.offset:
                 is_end = place in self.read and first > self.read[place].last
-                return f"records from offset {first} on" if is_end else lost_offsets(first, last)
+                return LOST_END.format(first) if is_end else lost_offsets(first, last)
         of_group = self.unreadable.get(place, {}).get(row.group_id)
         last = max(self.last_unplaced(place), -1 if of_group is None else of_group.last_of_state)
-        return f"records up to offset {last}, which {UNREADABLE}" if last > at.offset else None
+        return UNREAD_SINCE.format(last) if last > at.offset else None
 
 
 NOTHING_LOST = LostRecords()

@@ -6,12 +6,13 @@ from collections.abc import Container
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final
+from typing import Annotated
 
 from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.first_epochs import FIRST_EPOCH
+from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause, ShareInitializationRow
@@ -20,11 +21,6 @@ from coordinator_core.records import LogPosition
 from coordinator_core.state_json import StoredAs
 
 STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
-
-NOT_SEEN_TO_JOIN: Final = "the log does not show when it joined"
-NOT_SHOWN_BEFORE: Final = "the log does not show the group before epoch {}"
-CAUSES_NOT_TOLD: Final = "which changes of members came with the epoch: records without times do not say"
-JOINS_NOT_TOLD: Final = "who joined with the next epoch, and in whose place: records without times do not say"
 
 
 @dataclass(slots=True)

@@ -55,11 +55,6 @@ member takes over the instance id.
 """
 AWAY_UNSEEN = "when it was away is not logged in the classic protocol"
 """The hint of a static member that another one replaced: it may have gone before, or was in the group."""
-CONVERTED_ELSEWHERE = (
-    "epochs are skipped where no records are missing: the group was moved from the classic protocol, which the other "
-    "log has to show"
-)
-"""What is missing of a Connect group by its own log; with the log of classic groups nothing may be missing."""
 NO_COMPUTING_WORKER = -1
 """The ``assignment_error`` of an epoch for which no worker could compute a target (FATAL in Connect on KIP-848)."""
 

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Final
 
-from coordinator_core.history.coverage import Coverage, lost_offsets
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.grounds import MAY_GO_ON, lost_offsets
 from coordinator_core.records import CoordinatorRecord, LogPosition
-
-MAY_GO_ON: Final = "whether the group was converted, or deleted and created again: records without times do not say"
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from coordinator_core.groups.share.state_log import (
     ShareStateRecord,
     next_state,
 )
+from coordinator_core.history import grounds
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.dead_letters import why_not_queued
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
@@ -277,7 +278,8 @@ def _passed_over(before: SharePartitionState | None, after: SharePartitionState)
 
 def _missing(before: KnownBefore, at: LogPosition) -> str:
     if before.is_certain:
-        return "the snapshot that this update follows"
-    known = before.state
-    after = "from the beginning of the log" if known is None else f"after offset {known.at.offset}"
-    return f"records of {SHARE_LOG}-{at.partition} {after}, up to offset {at.offset}"
+        return grounds.NO_SNAPSHOT_BEFORE
+    known, log = before.state, f"{SHARE_LOG}-{at.partition}"
+    if known is None:
+        return grounds.LOST_SINCE_BEGINNING.format(log, at.offset)
+    return grounds.LOST_OF_LOG.format(log, known.at.offset, at.offset)

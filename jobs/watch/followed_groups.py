@@ -35,7 +35,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.history.coverage import Coverage, Hole, ignored_in_words, lost_offsets, unreadable_record
+from coordinator_core.history.coverage import Coverage, Hole, ignored_in_words
+from coordinator_core.history.grounds import lost_offsets, unreadable_record
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind

@@ -15,8 +15,8 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
 from coordinator_core.history.rows import (
-    CONVERTED_ELSEWHERE,
     DOWNGRADED,
     LEFT_OR_EXPIRED,
     UPGRADED,
@@ -30,13 +30,6 @@ from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 APART_MS = 1_000
 """The two records of a conversion are at most this far apart."""
 GROUP_DELETED = "group deleted"
-MAY_BE_CONVERTED = (
-    "whether the group was deleted or moved to the other protocol: it had members, and the other log does not show a "
-    "group that continues it"
-)
-MAY_HAVE_MOVED = (
-    "when it ended: the other log shows a later epoch of the group, and this log ends before the record of the move"
-)
 
 Row = TypeVar("Row")
 

@@ -20,8 +20,9 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
+from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.given_share_state import GivenShareState
+from coordinator_core.history.grounds import lost_offsets, unreadable_record
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
 from coordinator_core.history.missing_ends import LogTail, missing_end

@@ -10,8 +10,8 @@ from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.durations import duration
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.grounds import TOPICS_IN_DOUBT
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.holdings import TOPICS_IN_DOUBT
 from coordinator_core.history.rows import AWAY_UNSEEN, MembershipRow, RebalanceRow
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.history.holdings import NO_TIMES
-from coordinator_core.history.open_history import CAUSES_NOT_TOLD, JOINS_NOT_TOLD
+from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, MAY_GO_ON, NO_TIMES
 from coordinator_core.history.rows import MembershipRow
-from coordinator_core.history.seen_past import MAY_GO_ON
 from coordinator_core.records import RecordType
 from tests.core.history.logs import (
     GroupLog,

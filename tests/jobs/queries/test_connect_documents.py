@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, MAY_HAVE_MOVED, by_log, log_topic
+from coordinator_core.audit.folds.two_logs import by_log, log_topic
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.owners import owners
 from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.history.rows import CONVERTED_ELSEWHERE
+from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
 from coordinator_core.records import CONNECT_LOG, CoordinatorRecord, Family
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value

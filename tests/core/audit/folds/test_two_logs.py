@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, MAY_HAVE_MOVED, by_log
-from coordinator_core.history.rows import CONVERTED_ELSEWHERE
+from coordinator_core.audit.folds.two_logs import by_log
+from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
 from coordinator_core.records import LogPosition
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
