@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from coordinator_core.audit.folds.commit_counts import HOUR_MS
 from coordinator_core.audit.folds.commit_trail import CommitPoint, CommitTrail, begin_of_trail, trail_length
 from coordinator_core.records import GROUP_LOG
 from jobs.relations.commits import KEY, in_order
@@ -17,6 +18,12 @@ LONGEST_TRANSACTION_MS: Final = 900_000
 SPAN: Final = """
 SELECT min(s.first.timestamp_ms) AS first_ms, max(s.last.timestamp_ms) AS last_ms FROM $commit_summaries AS s
 WHERE s.cluster = :cluster AND s.hour_ms IS NULL AND s.first.timestamp_ms >= 0
+"""
+MOST_COMMITS: Final = 2_000_000
+"""So many commits at the end of the log are put in order: it takes 5 s of a processor, and memory for each."""
+HOURS: Final = """
+SELECT hour_ms, CAST(sum(written) AS BIGINT) AS commits FROM $commit_summaries
+WHERE cluster = :cluster AND hour_ms > :since_ms GROUP BY hour_ms ORDER BY hour_ms DESC
 """
 OF_KEY: Final = f"group_id, {KEY}"
 COLUMNS: Final = ("topic", "partition", "log_partition", "time_ms", "log_offset", "committed", "number")
@@ -48,6 +55,12 @@ def trails_by_text(tables: TableReader, cluster: str) -> dict[str, RowKind]:
         return {}
     length_ms = trail_length(first_ms, last_ms)
     since_ms = begin_of_trail(last_ms, length_ms)
+    commits = 0
+    for hour_ms, of_hour in tables.tuples(HOURS, cluster=cluster, since_ms=since_ms - HOUR_MS):
+        commits += of_hour
+        if commits > MOST_COMMITS:
+            since_ms = hour_ms + HOUR_MS
+            break
     text = POINTS.format(
         among="{among}", length_ms=length_ms, since_ms=since_ms, begin_ms=since_ms - LONGEST_TRANSACTION_MS
     )
