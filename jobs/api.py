@@ -26,9 +26,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from coordinator_core.audit.explain import Sentence, explain_rebalance
+from coordinator_core.audit.explain import explain_rebalance
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint
+from coordinator_core.audit.sentences import Sentence
 from coordinator_core.errors import IncompleteLogWarning, InputError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG

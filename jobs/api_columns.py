@@ -6,8 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from coordinator_core.audit.audited_rows import TARGET_AUDITS
 from coordinator_core.audit.finding_rows import FindingRow
-from coordinator_core.audit.group_audit import TARGET_AUDITS
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_changes import TopicInterval
 from jobs.queries.group_rows import TABLE_OF

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.errors import InputError, UsageError
 from jobs.checks import project, suites
 from jobs.checks.validation import Result
@@ -34,12 +35,11 @@ from jobs.pipeline import (
     seen_files,
     snapshots,
 )
-from jobs.pipeline.findings import INPUTS, no_cycle_search
+from jobs.pipeline.findings import no_cycle_search
+from jobs.pipeline.group_pages import INPUTS, Page
 from jobs.pipeline.step_times import StepTimes, last_night
 from jobs.report.data import FORMAT
-from jobs.report.parts import page_of
-from jobs.report.render import check_name, head_of, write
-from jobs.report.stored import kept_report, stored_report
+from jobs.report.report_files import check_name, head_of
 from jobs.settings import Settings
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
@@ -57,6 +57,9 @@ from jobs.tables.snapshots import LAG_HISTORY
 from jobs.tables.spark_errors import one_line
 from jobs.tables.table import few
 from jobs.tables.versions import changed_ms
+
+if TYPE_CHECKING:
+    from coordinator_core.audit.folds.group_history import GroupHistory
 
 
 class Listener(Protocol):
@@ -332,9 +335,16 @@ def _offsets(nightly: NightlyRun) -> dict[str, int]:
     return {"offsets": offsets.run(nightly.tables), "lags": lag_history.run(nightly.tables)}
 
 
+def _page_of(limits: Thresholds, history: GroupHistory) -> Page:
+    """Return what the report has of a group."""
+    from jobs.report.parts import page_of  # not at the top: in most nights nothing is made
+
+    return page_of(history, limits)
+
+
 def _findings(nightly: NightlyRun) -> dict[str, int]:
     limits, chosen = nightly.settings.findings, nightly.settings.nightly
-    page = None if chosen.report is None or "report" not in chosen.steps else partial(page_of, limits=limits)
+    page = None if chosen.report is None or "report" not in chosen.steps else partial(_page_of, limits)
     by_kind = findings.run(nightly.tables, limits, nightly.night, page)
     return {"findings": sum(by_kind.values())}
 
@@ -377,6 +387,9 @@ def _report(nightly: NightlyRun) -> dict[str, int] | None:
     knows = "findings" in nightly.settings.nightly.steps
     if knows and _is_current(nightly.tables, nightly.settings, out):
         return None
+    from jobs.report.render import write  # not at the top: in most nights nothing is made
+    from jobs.report.stored import kept_report, stored_report
+
     engine = nightly.tables.engine()
     with no_cycle_search():
         if knows and findings.has_pages(nightly.tables):

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import takewhile
-from typing import NamedTuple
 
 from coordinator_core.audit.away_sentences import about_absence
 from coordinator_core.audit.broker_sentences import (
@@ -23,6 +22,7 @@ from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupH
 from coordinator_core.audit.folds.moves import Moves
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.sentences import OWN_LOG, Sentence
 from coordinator_core.audit.targets.connect_groups import USUAL_STORIES
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
@@ -47,18 +47,7 @@ MOST_PROOF = 3
 """How many positions prove what one member got and gave up."""
 
 
-OWN_LOG = "group log"
 METADATA = "cluster metadata"
-
-
-class Sentence(NamedTuple):
-    """One sentence, the positions of the records that prove it, and the log of these positions (as in
-    ``Cause.source``).
-    """
-
-    text: str
-    evidence: tuple[LogPosition, ...] = ()
-    source: str = OWN_LOG
 
 
 CAUSES = {

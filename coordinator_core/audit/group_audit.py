@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.known_rows import changed
-from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.audit.settings import AuditSettings
@@ -15,26 +15,13 @@ from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable, RebalanceRow
-from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow
+from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import AnyRecord, Family, RecordType
-from coordinator_core.state_json import VERSION, StateForm
-
-STATE_VERSION = str(VERSION)
-"""The version of the form of ``GroupAudit.state`` and ``ShareAudit.state``. A state of another version cannot be
-read: read the group from its start.
-"""
-
-TARGET_AUDITS = HistoryTable("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))
-AUDITED_TABLES = (*TABLES, SHARE_PARTITIONS, TARGET_AUDITS)
-"""Every table whose rows the core makes from the records of groups and topics."""
-
-AuditedRow = HistoryRow | SharePartitionRow | Violation | TargetAuditRow
+from coordinator_core.state_json import StateForm
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from coordinator_core.audit.explain import OWN_LOG, Sentence, explain_moment, explain_rebalance
+from coordinator_core.audit.explain import explain_moment, explain_rebalance
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.sentences import OWN_LOG, Sentence
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from coordinator_core.whole_numbers import whole_number

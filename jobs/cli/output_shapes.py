@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.assignors.case_files.comparison import Row
-from coordinator_core.audit.explain import Sentence
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.resets import OffsetReset
 from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.sentences import Sentence
 from coordinator_core.audit.whatif.replay import WhatIfOutcome
 from coordinator_core.audit.whatif.share import GivenUpRecords
 from coordinator_core.broker_log.events import BrokerEvent

@@ -30,7 +30,8 @@ from jobs.report.build import build
 from jobs.report.coverage import coverage
 from jobs.report.data import LagLine, Report
 from jobs.report.lag_lines import lag_lines
-from jobs.report.render import check_name, write
+from jobs.report.render import write
+from jobs.report.report_files import check_name
 from jobs.settings import Settings
 from jobs.sources.bounded_warnings import each_once
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends

@@ -20,13 +20,33 @@ from jobs.relations.logs import LogFacts
 from jobs.relations.offsets import newest_ends
 from jobs.relations.topics import topics_given
 from jobs.sources.files import log_name
+from jobs.tables.broker_events import BROKER_EVENTS
+from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.engine import Engine
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.history import GROUP_STATES, HISTORY
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.reader import TableReader
-from jobs.tables.records import CLUSTER_RECORDS
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS
 from jobs.tables.results import GROUP_PAGES
-from jobs.tables.snapshots import SNAPSHOT_SETTINGS
+from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+
+INPUTS: Final = [
+    *HISTORY.values(),
+    GROUP_STATES,
+    COMMIT_SUMMARIES,
+    LOG_RANGES,
+    GROUP_RECORDS,
+    BROKER_EVENTS,
+    END_OFFSETS,
+]
+"""The tables that findings are made from."""
+
+OPTIONAL: Final = (BROKER_EVENTS, END_OFFSETS)
+"""Those of them that there may not be."""
+
+Changed = Mapping[str, list[str] | None]
+"""The groups to compute again by cluster; None: all groups of the cluster."""
 
 FACTS_FROM: Final = (RUNS, LOG_RECORDS, QUARANTINE, CLUSTER_RECORDS, SNAPSHOT_SETTINGS)
 """The tables of which ``Surroundings`` are made beside those that have rows of groups."""

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from coordinator_core.audit.group_audit import STATE_VERSION
+from coordinator_core.audit.audited_rows import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
@@ -33,7 +33,6 @@ from coordinator_core.history.holes import Holes, UnknownOffsets
 from jobs.pipeline import commit_summaries, log_ranges, runs
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
-from jobs.pipeline.replay_arrow import folder
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
 from jobs.relations.logs import lost_before_records
 from jobs.relations.moment import NEVER_MS
@@ -165,10 +164,14 @@ class Folding(NamedTuple):
 
     def by(self, engine: Engine, part: ReplayPart) -> Rows:
         """Return the staged rows of a part, as the engine makes them."""
+        from jobs.pipeline.replay_arrow import folder  # not at the top: in most nights nothing is replayed
+
         return engine.fold(part.sql, IDENTITY, IN_LOG_ORDER, folder(*self), REPLAYED.schema, **part.values)
 
     def here(self, location: str, limits: EngineLimits, part: ReplayPart) -> pa.Table | None:
         """Return the staged rows of a part of the tables in a folder; None: they are too many, or for Spark."""
+        from jobs.pipeline.replay_arrow import folder
+
         engine = Engine(FolderReader(location), None, limits)
         return engine.folded_here(part.sql, (*IDENTITY, *IN_LOG_ORDER), folder(*self), REPLAYED.schema, part.values)
 

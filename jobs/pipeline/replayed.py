@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from coordinator_core.audit.group_audit import STATE_VERSION
+from coordinator_core.audit.audited_rows import STATE_VERSION
 from coordinator_core.groups.violations import Violation
 from jobs.tables.columns import BOOLEAN, plain
 from jobs.tables.delta import Tables

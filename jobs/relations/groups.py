@@ -14,6 +14,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.audit.audited_rows import AUDITED_TABLES
 from coordinator_core.audit.folds.commit_counts import (
     HOUR_MS,
     LENGTHS_MS,
@@ -23,7 +24,6 @@ from coordinator_core.audit.folds.commit_counts import (
 )
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
-from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.end_offsets import NewestEnds

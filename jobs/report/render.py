@@ -9,7 +9,7 @@ from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,18 +17,16 @@ from markupsafe import Markup
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.cluster.clocks import utc_as
 from coordinator_core.durations import duration
-from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
 from jobs.report.packing import PageTexts, details, escaped, group_json, packed
+from jobs.report.report_files import check_name
 from jobs.whole_files import write_whole
 
 VENDORED: Final = files("jobs.report") / "vendor"
 """The chart library, as it was published, with its licence."""
 MOST_BYTES: Final = 2_200_000
 """Bytes of the page that the details of groups may take: the page stays below 3 MB."""
-HEAD: Final = 65_536
-"""Characters of the JSON in which its first fields are."""
 MOST_NAMES: Final = 3
 """Names in one cell; of more, the number."""
 PAD_MS: Final = 10_000
@@ -70,31 +68,11 @@ def write(report: Report, out: Path, texts: Texts = ALL_THERE) -> None:
     write_whole(out.with_suffix(".json"), to_json(report, texts))
 
 
-def check_name(out: Path) -> None:
-    """Raise UsageError unless the name ends in .html or .htm."""
-    if out.suffix not in (".html", ".htm"):
-        raise UsageError(f"invalid report file {str(out)!r}: use a name that ends in .html")
-
-
 def to_json(report: Report, texts: Texts = ALL_THERE) -> str:
     """Return the data of the report as one JSON object. Groups are most of it, and become text one by one."""
     groups = ",".join(group_json(group, texts.get(group.line.group_id)) for group in report.groups)
     fields = {name: _json(plain(value)) for name, value in report._replace(groups=())._asdict().items()}
     return "{" + ",".join(f'"{name}":{text}' for name, text in (fields | {"groups": f"[{groups}]"}).items()) + "}"
-
-
-def head_of(data: Path) -> dict[str, Any]:
-    """Return the first fields of the JSON of a report, up to ``made_ms``; none if it is something else.
-
-    All of it may be a hundred megabytes. A text in JSON has no quote that is not escaped.
-    """
-    with data.open(encoding="utf-8") as stream:
-        head, found, _ = stream.read(HEAD).partition(f',"{Report._fields[Report._fields.index("made_ms") + 1]}":')
-    try:
-        fields = json.loads(head + "}") if found else {}
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _json(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_core.audit.group_audit import AUDITED_TABLES
+from coordinator_core.audit.audited_rows import AUDITED_TABLES
 from coordinator_core.history import rows
 from jobs.tables.columns import INT, LONG, STRING, column
 from jobs.tables.row_types import row_type

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, ClusterSigns
 from coordinator_core.audit.folds.client_names import OfClient, named
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import GatheredRow
 from coordinator_core.audit.folds.tallies import GroupTallies
-from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Hole

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator_core.audit.group_audit import AuditedRow
+from coordinator_core.audit.audited_rows import AuditedRow
 
 MOST_ROWS: Final = 1_000
 """So many rows are kept of any group."""

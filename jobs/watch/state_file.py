@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.commit_counts import CommitCountFold, CountMemory
 from coordinator_core.audit.folds.commits import CommitFold, CommitMemory
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold, SizeMemory
 from coordinator_core.audit.folds.share_deliveries import DeliverySum
 from coordinator_core.audit.folds.tallies import GroupTallies
-from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.offsets.burrow import TimedCommit
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.share_audit import ShareAudit

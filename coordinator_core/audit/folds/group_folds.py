@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
 from coordinator_core.audit.folds.commit_trail import CommitTrail
 from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, RecordSize
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
-from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import AnyRecord, RecordType
 

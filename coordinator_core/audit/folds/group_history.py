@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.client_names import client_library, client_name, clients_of, named, shared_names
 from coordinator_core.audit.folds.commit_counts import CommitCount
@@ -19,7 +20,6 @@ from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
-from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.repeated_lines import without_copies

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
 from coordinator_core.audit.folds.group_history import (
     GatheredRow,
@@ -14,7 +15,7 @@ from coordinator_core.audit.folds.group_history import (
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
-from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, in_order, rounds

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory, ShareLogs
-from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.share.delivery import DeliveryState
 from coordinator_core.groups.share.state_log import ShareStateLog

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.generate import generate
 from jobs import nightly_run, settings
 from jobs.pipeline import findings
-from jobs.report import stored
+from jobs.report import parts, stored
 from jobs.report.parts import page_of
 from jobs.report.render import to_html, to_json
 from jobs.settings import Settings
@@ -92,7 +92,7 @@ def made(tables: TableReader, used: Settings, monkeypatch: pytest.MonkeyPatch) -
 def compared(logs: Path, place: Path, nights: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Run nights over growing logs; after each, make all again. Return how many groups were made, and of how many."""
     seen = Counter[str]()
-    monkeypatch.setattr(nightly_run, "page_of", lambda *of, **limits: seen.update(["made"]) or page_of(*of, **limits))
+    monkeypatch.setattr(parts, "page_of", lambda *of: seen.update(["made"]) or page_of(*of))
     for number, dump in enumerate(growing(logs, place / "logs", nights)):
         used = night(dump, place)
         tables = Tables(None, str(place / "tables"))
