@@ -58,6 +58,8 @@ def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], repor
     note = note_of(tables, FINDINGS)
     is_whole = note is not None and (not keeps_pages or note_of(tables, GROUP_PAGES) == note)
     before: dict[str, Any] = json.loads(note) if note is not None and is_whole else {}
+    if "whole_from" not in before:
+        before = {}  # a note of an earlier release
     inputs = [*INPUTS, *FACTS_FROM]
     now = json.loads(made_from(tables, inputs, limits=limits, software=software_version(), replayed=newest))
     needs_pages = keeps_pages and report_page is not None and not before.get("has_pages")

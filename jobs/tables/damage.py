@@ -116,13 +116,14 @@ Problem = tuple[Path, str]
 
 
 def _problem(folder: Path) -> Problem | None:
-    from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
-    from deltalake.exceptions import DeltaError
+    from deltalake.exceptions import DeltaError  # not at the top: Python workers of Spark have no use for it
+
+    from jobs.tables.opened import opened
 
     if (problem := _problem_of_log(folder / LOG_FOLDER)) is not None:
         return problem
     try:
-        files = pa.table(DeltaTable(str(folder)).get_add_actions(flatten=True))
+        files = pa.table(opened(str(folder), again=True).get_add_actions(flatten=True))
     except (DeltaError, OSError) as error:
         text = " ".join(str(error).split())
         # Spark reads features that this library does not know.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from jobs.tables.copies import TableCopies
     from jobs.tables.local_table import LocalTable
+    from jobs.tables.opened import Known
     from jobs.tables.registered import RegisteredTables
     from jobs.tables.spark_reader import SparkReader
     from jobs.tables.spark_table import SparkTable
@@ -107,6 +108,7 @@ class Tables:
         self.is_folder = is_folder(location)
         self._created: set[str] = set()
         self._empty: set[str] = set()
+        self._opened: Known = {}
         self._is_format_checked = False
         self._copies: TableCopies | None = None
         self._asked: TableCopies | None = None
@@ -385,7 +387,7 @@ class Tables:
             return None
         from jobs.tables.local_table import LocalTable  # not at the top: Python workers of Spark have no use for it
 
-        return LocalTable.open(f"{self.location}/{table.name}", self.check_lease)
+        return LocalTable.open(f"{self.location}/{table.name}", self.check_lease, self._opened)
 
     def kept(self, table: Table) -> LocalTable | SparkTable:
         """Return the table for maintenance: it is Spark's where Spark runs the steps."""

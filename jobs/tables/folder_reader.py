@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from coordinator_core.errors import InputError
 from jobs.tables.damage import check, check_log
 from jobs.tables.format import check_format
+from jobs.tables.opened import opened
 from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, with_names
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
@@ -102,7 +103,7 @@ class FolderReader:
             if self._is_local:
                 check_log(self.location, name)
             try:
-                table = DeltaTable(place)
+                table = opened(place)
                 if unknown := set(table.protocol().reader_features or ()) - FEATURES:
                     raise UnsupportedTableError(f"table {place} has {', '.join(sorted(unknown))}")
                 check_format(self.location, table.metadata().configuration)

@@ -16,6 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from coordinator_core.errors import InputError
 from jobs.tables.columns import plain
 from jobs.tables.folder_reader import DIALECT
+from jobs.tables.opened import Known, opened
 from jobs.tables.reader import Value, is_folder, with_names
 from jobs.tables.spark_errors import one_line
 from jobs.tables.store import files_in
@@ -40,14 +41,18 @@ class LocalTable:
         self._check = check
 
     @classmethod
-    def open(cls, place: str, check: Callable[[], object] = lambda: None) -> LocalTable | None:
+    def open(
+        cls, place: str, check: Callable[[], object] = lambda: None, known: Known | None = None
+    ) -> LocalTable | None:
         """Open the table; None: it does not exist, or has features of Delta that delta-rs may not know.
+
+        ``known``: the tables that the same writer has opened before.
 
         Raises:
             InputError: the object store does not answer. Spark is not asked: it would need credentials of its own.
         """
         try:
-            table = DeltaTable(place)
+            table = opened(place, {} if known is None else known)
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as error:

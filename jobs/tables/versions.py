@@ -34,11 +34,12 @@ def made_from(tables: Tables, inputs: Sequence[Table], **settings: object) -> st
 
 def _newest(tables: Tables, table: Table) -> dict[str, Any]:
     if tables.is_here():
-        from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
+        from jobs.tables.opened import opened
+
         try:
-            (commit,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
+            (commit,) = opened(f"{tables.location}/{table.name}").history(1)
             return commit
         except DeltaError:  # a feature of Delta that delta-rs does not know: Spark says what is wrong if it is not that
             pass
