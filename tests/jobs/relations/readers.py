@@ -17,6 +17,7 @@ from jobs.relations import (
     brokers,
     commit_runs,
     commit_sums,
+    commit_trails,
     gaps,
     given_partitions,
     groups,
@@ -86,6 +87,11 @@ ASKED: dict[Callable[..., Any], Ask] = {
     brokers.silent_lines: lambda tables: brokers.silent_lines(tables, CLUSTER),
     brokers.lines_about_removals: lambda tables: brokers.lines_about_removals(tables, CLUSTER),
     commit_runs.stored_commits: lambda tables: commits_of(tables),
+    commit_trails.trails_by_text: lambda tables: sorted(
+        row
+        for kind in commit_trails.trails_by_text(tables, CLUSTER).values()
+        for row in groups.rows_of(tables, kind, **groups.given(CLUSTER))
+    ),
     commit_sums.topic_ends: lambda tables: commit_sums.topic_ends(tables, CLUSTER),
     gaps.summary: lambda tables: gaps.summary(tables, CLUSTER, {PLACE: 0, (GROUP_LOG, 1): 0}),
     gaps.gaps_below: lambda tables: [gaps.gaps_below(tables, CLUSTER, PLACE, end, []) for end in (None, 200)],
