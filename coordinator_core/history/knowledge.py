@@ -9,7 +9,7 @@ the share state log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -76,6 +76,13 @@ class GivenLogs:
             if (self.counts.get(topic) != 1 if there is None else topic not in self.counts and there)
         }
 
+    def may_have(self, group_id: str, names: Iterable[str]) -> set[str]:
+        """Return those of these log partitions that a group may be in."""
+        if GROUP_LOG not in self.counts:
+            return {*names}
+        number = log_partition_of(group_id, self.counts[GROUP_LOG])
+        return {name for name in names if not name.startswith(GROUP_LOG) or name == f"{GROUP_LOG}-{number}"}
+
     def absent_log_of(self, group_id: str, topic: str = GROUP_LOG) -> str | None:
         """Return in words the log partition of a group if it was not given; None: it was, or may have been."""
         there = self.partitions.get(topic, frozenset())
@@ -96,7 +103,7 @@ class Knowledge:
     of dumps that show no transactions, and lack offsets at which some may have ended; ``without_times`` those that have
     records without a time of their own. ``whole_from_ms`` is the time of the first record behind which no partition
     lacks an offset, be it compacted or lost (None: none is missing). ``missing_ends`` says why records are
-    missing behind the last one of log partitions.
+    missing behind the last one, by the name of the log partition.
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -109,7 +116,7 @@ class Knowledge:
     without_ends: Sequence[str] = ()
     without_times: Sequence[str] = ()
     whole_from_ms: int | None = None
-    missing_ends: Sequence[str] = ()
+    missing_ends: Mapping[str, str] = field(default_factory=dict)
 
     def shows_all_since(self, time_ms: int) -> bool:
         """Return whether nothing about any group is missing from a time on: no partition, offset or readable record."""
@@ -136,7 +143,7 @@ class Knowledge:
         """
         return [
             *self.about_end(),
-            *self.missing_ends,
+            *self._of_ends(group_id),
             *without_positions(self.given.numbered),
             *self._of_gaps(),
             *(self._of_absence() if group_id is None else self._of_own_absence(group_id)),
@@ -204,15 +211,18 @@ class Knowledge:
             return [*self._of_own_absence(group_id)][:1]
         if self.given.not_counted() or GROUP_LOG not in self.given.counts:
             return self.reasons()
-        lacks = [*self.about_end(), *self.missing_ends, *without_positions(self.given.numbered), *self._of_gaps()]
+        lacks = [*self.about_end(), *self._of_ends(group_id), *without_positions(self.given.numbered), *self._of_gaps()]
         return [*lacks, *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
 
     def about_past(self, group_id: str) -> list[str]:
         """Return in words what is gone of the log of a group, also by compaction, where its past is not found."""
-        number = log_partition_of(group_id, self.given.counts[GROUP_LOG]) if GROUP_LOG in self.given.counts else None
-        own = self.gaps if number is None else {f"{topic}-{number}" for topic in (GROUP_LOG, CONNECT_LOG)}
+        own = self.given.may_have(group_id, self.gaps)
         gone = {name: log for name, log in sorted(self.gaps.items()) if log.missing >= 0 and name in own}
         return [f"the log lacks records before these offsets: {whole_from(gone)}"] if gone else []
+
+    def _of_ends(self, group_id: str | None) -> Iterator[str]:
+        own = self.missing_ends if group_id is None else self.given.may_have(group_id, self.missing_ends)
+        yield from (reason for name, reason in sorted(self.missing_ends.items()) if name in own)
 
     def _of_own_absence(self, group_id: str) -> Iterator[str]:
         if absent := self.given.absent_log_of(group_id):

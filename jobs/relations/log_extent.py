@@ -128,9 +128,10 @@ def _add_missing_ends(extents: Extents, tables: TableReader, cluster: str) -> No
             extent.gaps, extent.missing_end = replace(gaps, lost_later=True), missing.reason
 
 
-def reasons_of_ends(extents: Extents) -> list[str]:
-    """Return in words why the ends of log partitions are missing, as far as that matters at the moment."""
-    return [extent.missing_end for extent in extents.values() if extent.missing_end is not None]
+def reasons_of_ends(extents: Extents) -> dict[str, str]:
+    """Return in words why the ends of log partitions are missing, by name, as far as that matters at the moment."""
+    ends = {log_name(*place): extent.missing_end for place, extent in extents.items()}
+    return {name: reason for name, reason in ends.items() if reason is not None}
 
 
 def _add_empty(extents: Extents, tables: TableReader, cluster: str, moment: AsOf, topics: Iterable[str]) -> None:

@@ -125,9 +125,9 @@ def without_times(readers: Iterable[LogReader]) -> list[str]:
     return sorted(str(reader) for reader in readers if reader.lacks_times)
 
 
-def missing_ends(readers: Iterable[LogReader]) -> list[str]:
-    """Return in words why the ends of partitions are missing."""
-    return [reader.missing_end for reader in readers if reader.missing_end is not None]
+def missing_ends(readers: Iterable[LogReader]) -> dict[str, str]:
+    """Return in words why the ends of partitions are missing, by name."""
+    return {str(reader): reader.missing_end for reader in readers if reader.missing_end is not None}
 
 
 def given_share_state(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenShareState:

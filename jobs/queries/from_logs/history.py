@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -21,6 +21,7 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.grounds import lost_offsets, unreadable_record
@@ -28,7 +29,7 @@ from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
 from coordinator_core.history.missing_ends import LogTail, missing_end
 from coordinator_core.history.share_initializations import SharePhase
-from coordinator_core.records import AnyRecord, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
@@ -79,21 +80,25 @@ def group_histories(
     readers, topics, share_readers = _opened(logs, warn, listed, group_id)
     counts = log_counts(topics, logs)
     surroundings = _Surroundings(
-        topics, _ShareState.read(share_readers, topics, group_id, given_share_state(logs, counts)), brokers
+        topics,
+        _ShareState.read(share_readers, topics, group_id, given_share_state(logs, counts)),
+        brokers,
+        counts=counts,
     )
-    lost = NOTHING_LOST
-    shares = 0
+    lost, of_shares = NOTHING_LOST, 0
     for reader in readers:
         unreadable = UnreadableOffsets()
         for history in _partition(reader, surroundings, group_id, audit, unreadable):
-            shares += any(row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations)
+            of_shares += any(
+                row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations
+            )
             yield history
         lost = lost.joined(_lost(reader, unreadable))
     around = surroundings
     known = knowledge(logs, topics, counts, readers, lost, around.times, around.shares.given, around.whole_from_ms)
     for reason in known.reasons_with_topics(group_id):
         warn(reason)
-    if not shares and not surroundings.shares.groups:
+    if not of_shares and not surroundings.shares.groups:
         known = replace(known, share_state=None)
     for reason in known.about_share_groups():
         warn(reason)
@@ -111,16 +116,16 @@ def group_rounds(
     readers, topics, _ = _opened(logs, warn, listed, group_id)
     of_group: list[Round] = []
     times: list[int] = []
-    lost = NOTHING_LOST
+    lost, counts = NOTHING_LOST, log_counts(topics, logs)
     for reader in readers:
         unreadable, own_times = UnreadableOffsets(), list[int]()
         records = (record for record in _readable(reader, unreadable, own_times) if record.group_id == group_id)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
-        _look_for_end(reader, unreadable, max(own_times, default=-1), groups_at_end(reader), topics)
+        if _may_have(reader, group_id, counts):
+            _look_for_end(reader, unreadable, max(own_times, default=-1), groups_at_end(reader), topics)
         times += own_times
         lost = lost.joined(_lost(reader, unreadable))
-    counts = log_counts(topics, logs)
     known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
     for reason in known.reasons_with_topics(group_id):
         warn(reason)
@@ -208,7 +213,8 @@ class _ShareState:
 @dataclass(slots=True)
 class _Surroundings:
     """What histories need beyond the records of their groups. ``times`` are those of the first and the last record of
-    each partition that was read; ``whole_from_ms`` is as in ``Knowledge``.
+    each partition that was read; ``whole_from_ms`` is as in ``Knowledge``, ``counts`` are those of
+    ``log_counts``.
     """
 
     topics: TopicHistory | None
@@ -216,6 +222,7 @@ class _Surroundings:
     brokers: LinesByGroup
     times: list[int] = field(default_factory=list)
     whole_from_ms: int | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
     at_end: TopicsAtEnd = field(init=False)
 
     def __post_init__(self) -> None:
@@ -309,7 +316,8 @@ def _partition(
             groups.of(record.group_id).lose(record)
         else:
             groups.of(record.group_id).feed(record, row)
-    _look_for_end(reader, unreadable, last.timestamp_ms, _groups_at_end(groups, wanted), surroundings.topics)
+    if _may_have(reader, wanted, surroundings.counts):
+        _look_for_end(reader, unreadable, last.timestamp_ms, _groups_at_end(groups, wanted), surroundings.topics)
     if reader.gaps.last_lost_below(None) > last.offset:
         surroundings.note_missing(NEVER_MS)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
@@ -331,6 +339,13 @@ def _look_for_end(
     """Note whether records are missing behind the last one of a partition that was read; ``groups``: as of its end."""
     if not unreadable.groups and unreadable.unplaced is None:
         reader.lose_end(missing_end(LogTail(*reader.place, reader.gaps.end - 1, last_ms), groups, topics))
+
+
+def _may_have(reader: LogReader, group_id: str | None, counts: Mapping[str, int]) -> bool:
+    """Whether the group that is asked for (None: all are) may be in a partition; ``counts``: see ``log_counts``."""
+    if group_id is None or reader.family is not Family.GROUP or GROUP_LOG not in counts:
+        return True
+    return log_partition_of(group_id, counts[GROUP_LOG]) == reader.partition
 
 
 def _groups_at_end(groups: _GroupsOfLog, wanted: str | None) -> Iterator[Group]:

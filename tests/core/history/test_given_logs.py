@@ -93,3 +93,15 @@ def test_what_compaction_took_of_the_log_of_a_group_is_said_where_its_past_is_no
     assert known.about_past("g") == [f"the log lacks records before these offsets: {GROUP_LOG}-{number} {41 + number}"]
     whole = Knowledge(known.given, dict.fromkeys(gaps, LogGaps()))
     assert whole.about_past("g") == []
+
+
+def test_an_answer_about_a_group_names_the_missing_end_of_its_own_partition() -> None:
+    number = log_partition_of("g", 2)
+    ends = {f"{GROUP_LOG}-{each}": f"partition {each} ends" for each in range(2)}
+    given = GivenLogs({GROUP_LOG: frozenset({0, 1})}, {GROUP_LOG: 2})
+    assert Knowledge(given, missing_ends=ends).reasons("g") == [f"partition {number} ends"]
+    assert Knowledge(given, missing_ends=ends).reasons() == [*ends.values()]
+    unknown = GivenLogs({GROUP_LOG: frozenset({0, 1})})
+    assert [*ends.values()] == [
+        reason for reason in Knowledge(unknown, missing_ends=ends).reasons("g") if "ends" in reason
+    ]

@@ -47,7 +47,7 @@ def test_files_that_lack_the_end_of_a_partition_say_so(tmp_path: Path) -> None:
     then = short.at(AsOf())
     (group,) = then.groups()
     assert not group.certainty.exists
-    (reason,) = then.knowledge().missing_ends
+    (reason,) = then.knowledge().missing_ends.values()
     assert "its end is missing" in reason
     assert reason in short.knowledge().reasons("g")
     (row,) = short.rebalances(RebalanceFilter())
