@@ -40,13 +40,14 @@ class Coverage:
                     lasts.append(last)
             self._first[partition], self._last[partition] = firsts, lasts
 
-    def note(self, partition: int, offset: int) -> None:
-        """Note one more offset; those of a partition are noted in order."""
+    def note(self, partition: int, offset: int, first: int | None = None) -> None:
+        """Note one more offset, or all from ``first`` to it; those of a partition are noted in order."""
         firsts, lasts = self._first.setdefault(partition, []), self._last.setdefault(partition, [])
-        if lasts and offset == lasts[-1] + 1:
+        begin = offset if first is None else first
+        if lasts and begin == lasts[-1] + 1:
             lasts[-1] = offset
         else:
-            firsts.append(offset)
+            firsts.append(begin)
             lasts.append(offset)
 
     def bridge(self, partition: int, offset: int) -> None:

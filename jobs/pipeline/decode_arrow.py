@@ -198,7 +198,7 @@ def struct_records(batch: pa.RecordBatch, records: DecodedRecords, family: Famil
         arrays = [_over(parts[field.name], field.type, count) for field in of_type]
         absent = pa.array(records.keys.numbers != schema.type)
         columns[name] = pa.StructArray.from_arrays(arrays, fields=list(of_type), mask=absent)
-    columns["group_id"] = _group_ids(records.keys, family, count)
+    columns["group_id"] = group_ids(records.keys, family, count)
     return columns
 
 
@@ -219,7 +219,7 @@ def _over(group: DecodedType | None, of_type: pa.DataType, count: int) -> pa.Arr
     return pa.nulls(count, of_type) if group is None else group.over(count)
 
 
-def _group_ids(keys: Decoded, family: Family, count: int) -> pa.Array:
+def group_ids(keys: Decoded, family: Family, count: int) -> pa.Array:
     """Return the group ids. Keys of classic groups have the field ``group``, all others ``groupId``."""
     if family is Family.METADATA:
         return pa.nulls(count, pa.string())
@@ -256,7 +256,7 @@ def undecodable(batch: pa.RecordBatch, records: DecodedRecords, family: Family) 
         positions.append(error.position if error.position >= 0 else None)
     columns = {"reason": pa.array(reasons, pa.string()), "part": pa.array(parts, pa.string())}
     columns |= {"byte_position": pa.array(positions, pa.int64()), "record_type": _types_of_keys(batch, records, family)}
-    return columns | {"group_id": _group_ids(records.keys, family, batch.num_rows)}
+    return columns | {"group_id": group_ids(records.keys, family, batch.num_rows)}
 
 
 def _types_of_keys(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> pa.Array:

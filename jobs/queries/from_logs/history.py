@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+import pyarrow.compute as pc
+
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
 from coordinator_core.audit.folds.group_history import (
@@ -35,6 +37,7 @@ from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import given_share_state, knowledge, log_counts
 from jobs.queries.from_logs.log_partition import groups_at_end
+from jobs.queries.from_logs.taken_rows import TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -119,7 +122,7 @@ def group_rounds(
     lost, counts = NOTHING_LOST, log_counts(topics, logs)
     for reader in readers:
         unreadable, own_times = UnreadableOffsets(), list[int]()
-        records = (record for record in _readable(reader, unreadable, own_times) if record.group_id == group_id)
+        records = _records_of(group_id, reader, unreadable, own_times)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
         if _may_have(reader, group_id, counts):
@@ -143,13 +146,15 @@ def _opened(
     return [LogReader(files, warn, group_id) for files in of_groups], topics, of_share_state
 
 
-def _readable(reader: LogReader, unreadable: UnreadableOffsets, times: list[int]) -> Iterator[AnyRecord]:
-    """Yield the records of a partition, and note those that cannot be decoded, and the first and the last time."""
-    for row in _timed(reader.rows(), times):
+def _records_of(
+    group_id: str, reader: LogReader, unreadable: UnreadableOffsets, times: list[int]
+) -> Iterator[AnyRecord]:
+    """Yield the records of a group, and note what cannot be decoded of its partition, and ``times`` (``_rows``)."""
+    for row, *_ in _rows(reader, times, group_id):
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)
-        elif record is not None:
+        elif record is not None and record.group_id == group_id:
             yield record
 
 
@@ -293,16 +298,16 @@ def _partition(
     groups = _GroupsOfLog(reader, surroundings.topics, audit)
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
-    for row in _timed(reader.rows(), surroundings.times):
+    for row, first, latest_ms in _rows(reader, surroundings.times, wanted):
         if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
             losses, gone = reader.losses, reader.gaps.lost[-1]
             groups.give_up_transactions()
             at = LogPosition(reader.partition, gone.last, row.timestamp)
             groups.lose(Hole(at, lost_offsets(gone.first, gone.last)))
-        groups.coverage.note(reader.partition, row.offset)
-        if row.offset > last.offset + 1:
+        groups.coverage.note(reader.partition, row.offset, first)
+        if first > last.offset + 1:
             surroundings.note_missing(row.timestamp)
-        last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
+        last = LogPosition(reader.partition, row.offset, max(latest_ms, last.timestamp_ms))
         if row.control_type in MARKERS:
             groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type], ended_ms=row.timestamp)
         record = reader.read(row)
@@ -356,12 +361,15 @@ def _groups_at_end(groups: _GroupsOfLog, wanted: str | None) -> Iterator[Group]:
         yield from groups_at_end(groups.reader)
 
 
-def _timed(rows: Iterable[LogRow], times: list[int]) -> Iterator[LogRow]:
-    """Yield the rows of a partition, and note the times of the first and of the last record."""
+def _rows(reader: LogReader, times: list[int], wanted: str | None) -> Iterator[TakenRow]:
+    """Yield the rows of a partition, see ``taken_rows``, and note the times of its first and of its last record."""
     first = last = -1
-    for row in rows:
-        first, last = row.timestamp if first < 0 else first, max(last, row.timestamp)
-        yield row
+    for part in reader.batches():
+        column = part.column("timestamp")
+        known = column.filter(pc.greater_equal(column, 0))
+        if len(known):
+            first, last = known[0].as_py() if first < 0 else first, max(last, pc.max(known).as_py())
+        yield from taken_rows(part, reader.family, wanted)
     times += [time_ms for time_ms in (first, last) if time_ms >= 0]
 
 

@@ -26,12 +26,11 @@ from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.pipeline.commits.columns import flags, ints, order_of
+from jobs.queries.from_logs.taken_rows import FEW, commits_in
 from jobs.queries.moment_times import LogEnd
 from jobs.sources.log_reader import LogReader, LogRow, are_commits, filled, log_rows
 
 ABORTED = control_name(control.ABORT)
-FEW: Final = 1 << 11
-"""Of so many commits in a part of a log, those that are overwritten are looked for."""
 MOST_KEY_BYTES: Final = 1 << 17
 """No key of a commit has so many: its two texts have at most 32,767 each."""
 
@@ -274,7 +273,7 @@ def _without_overwritten(rows: pa.RecordBatch) -> pa.RecordBatch:
 
     The last one is kept also before the end of a transaction, a new leader, and a record that removes part of a group.
     """
-    is_commit = flags(pc.and_(pc.equal(rows.column("kind"), Kind.RECORD.value), are_commits(rows.column("key"))))
+    is_commit = commits_in(rows)
     if is_commit.sum() < FEW:
         return rows
     from jobs.pipeline.decode_arrow import decode  # not at the top: small logs do without

@@ -1,4 +1,4 @@
-"""Commits that others overwrite: without them the groups at a moment are the same."""
+"""Commits that are left out of large parts of a log: those that others overwrite, and those of other groups."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.record_codec import encode_key
-from jobs.queries.from_logs import log_partition
+from jobs.queries.from_logs import log_partition, taken_rows
 from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.history import group_histories
 from jobs.relations.moment import AsOf
 from jobs.sources.files import LogFile, find_logs
 from tests.jobs.logs import batch, marker, write_segment
@@ -41,6 +44,7 @@ class MadeLog:
             self.unreadable: 1,
             self.missing: 1,
             self.damaged: 1,
+            self.compacted: 2,
         }
         for event in self.rng.choices(list(weights), list(weights.values()), k=events):
             event()
@@ -95,6 +99,14 @@ class MadeLog:
     def missing(self) -> None:
         self.offset += 2
 
+    def compacted(self) -> None:
+        """A batch of which the record in the middle is gone."""
+        key = {"group": self.rng.choice(GROUPS), "topic": "orders", "partition": 0}
+        before, after = self.place(), self.place()._replace(offset=self.offset)
+        self.offset += 1
+        records = (CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, None) for at in (before, after))
+        self.batches.append(batch(*records))
+
     def damaged(self) -> None:
         self.commit()
         self.batches[-1] = self.batches[-1][:-1] + bytes([self.batches[-1][-1] ^ 1])
@@ -105,9 +117,33 @@ def groups(logs: list[LogFile], moment: AsOf) -> tuple[list[GroupThen], object]:
     return list(then.groups()), (then.gaps(), then.span(), then.times, then.knowledge().lost, sorted(then.named()))
 
 
-@pytest.mark.parametrize("seed", range(12))
+def history(logs: list[LogFile], wanted: str) -> tuple[list[GroupHistory], list[str], list[object]]:
+    said: list[str] = []
+    known: list[object] = []
+
+    def note(knowledge: Knowledge) -> None:
+        known.extend((knowledge.gaps, knowledge.lost, knowledge.first_ms, knowledge.last_ms, knowledge.whole_from_ms))
+
+    return list(group_histories(logs, said.append, wanted, noted=note)), said, known
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_history_of_a_group_needs_no_commits_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    log = MadeLog(seed)
+    write_segment(tmp_path / "__consumer_offsets-0", log.fill(200))
+    log.batches, second = [], log.offset
+    write_segment(tmp_path / "__consumer_offsets-0", log.fill(200), second)
+    logs = find_logs([tmp_path])
+    expected = [history(logs, wanted) for wanted in GROUPS]
+    monkeypatch.setattr(taken_rows, "FEW", 1)
+    assert [history(logs, wanted) for wanted in GROUPS] == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_groups_are_those_of_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    write_segment(tmp_path / "__consumer_offsets-0", MadeLog(seed).fill(400))
+    write_segment(tmp_path / "__consumer_offsets-0", MadeLog(seed).fill(200))
     logs = find_logs([tmp_path])
     moments = (AsOf(), AsOf(200_000), AsOf(offsets={0: 150}))
     expected = [groups(logs, moment) for moment in moments]
@@ -125,3 +161,17 @@ def test_most_commits_of_a_group_that_works_are_not_applied(tmp_path: Path, monk
     monkeypatch.setattr(log_partition.LogPartition, "_apply", lambda _, row: applied.append(row.offset))
     replay(find_logs([tmp_path]), AsOf(), lambda message: None)
     assert len(applied) == len(GROUPS) * len(TOPIC_IDS) * 2
+
+
+def test_commits_of_other_groups_become_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taken_rows, "FEW", 1)
+    log = MadeLog(1)
+    for _ in range(200):
+        log.commit()
+    write_segment(tmp_path / "__consumer_offsets-0", log.batches)
+    (file,) = find_logs([tmp_path])
+    (part,) = file.parts()
+    rows = [taken.row for taken in taken_rows.taken_rows(part, file.family, GROUPS[0])]
+    of_group = [row for row in rows if GROUPS[0].encode() in row.key]
+    assert 50 < len(of_group) < 150
+    assert len(rows) - len(of_group) <= 2  # the first and the last
