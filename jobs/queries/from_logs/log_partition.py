@@ -245,10 +245,13 @@ class LogPartition:
 
 
 def groups_at_end(reader: LogReader) -> Iterator[Group]:
-    """Yield the groups of a partition as of its last record; it is read again."""
+    """Yield the groups of a partition as of its last record; it is read again. None where a record cannot be decoded:
+    then what they are is not known.
+    """
     partition = LogPartition(reader.again(), None)
     partition.replay(None, None)
-    yield from partition.shard.groups.values()
+    if not partition.unreadable.groups and partition.unreadable.unplaced is None:
+        yield from partition.shard.groups.values()
 
 
 def first_beyond(rows: pa.RecordBatch, time_ms: int | None, end: int | None) -> int | None:
