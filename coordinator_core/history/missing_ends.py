@@ -59,9 +59,9 @@ def served_until(tail: LogTail, topics: TopicHistory | None) -> int:
         return -1
     brokers, place = topics.brokers, (tail.topic, tail.partition)
     led = brokers.leaders(*place)
-    if not led:
-        return -1
     since_ms = tail.last_ms - CLOCK_TOLERANCE_MS
+    if not led or led[0].at.timestamp_ms > since_ms:
+        return -1
     breaks = [term.at.timestamp_ms for term in led if term.at.timestamp_ms > since_ms]
     breaks += (away.since.timestamp_ms for away in times_away(brokers, *place) if away.overlaps(since_ms, 1 << 62))
     return min([topics.reach.until_ms, *breaks])

@@ -80,6 +80,7 @@ def test_without_the_metadata_log_nothing_tells_that_the_coordinator_stayed() ->
     assert told(behind(), None) is None
     assert served_until(TAIL, None) == -1
     assert served_until(TAIL._replace(partition=1), until(TOLD_MS)) == -1
+    assert served_until(TAIL._replace(last_ms=500), until(TOLD_MS)) == -1, "before the partition had its first leader"
 
 
 def test_another_leader_begins_all_times_again() -> None:
