@@ -82,3 +82,8 @@ class BrokerEvent(NamedTuple):
     def place(self) -> str:
         """File and line, as answers name it."""
         return f"{self.file}:{self.line}"
+
+    @property
+    def quote(self) -> str:
+        """The line as answers quote it: file, number, and the message."""
+        return f"{self.place}: {self.text}"

@@ -4,7 +4,7 @@
 time that has passed since in its log. So those of groups on which something new bears are computed again, all others
 stay, and the table is replaced in one commit. Something bears on groups that have new records; on those whose history
 has noted that what was made of it holds until a time which their log has reached (``audit.folds.log_ends``); and on all
-groups once a threshold, the software, a line of a broker's log or what surrounds the groups (``Surroundings``) changes.
+groups once a threshold, the software, a line of a broker's log or what surrounds the groups (``SharedFacts``) changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jobs.installation import software_version
 from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decoded_runs import newest_runs
-from jobs.pipeline.group_pages import FACTS_FROM, INPUTS, OPTIONAL, Changed, PageMaker, Surroundings
+from jobs.pipeline.group_pages import FACTS_FROM, INPUTS, OPTIONAL, Changed, PageMaker, SharedFacts
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
@@ -66,7 +66,7 @@ def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], repor
     if before.items() >= now.items() and not needs_pages:
         return
     engine = tables.engine()
-    around = {name: Surroundings.read(engine, name) for name in newest}
+    around = {name: SharedFacts.read(engine, name) for name in newest}
     now["around"] = {name: each.digest(engine, name) for name, each in around.items()}
     now["whole_from"] = {name: each.whole_from() for name, each in around.items()}
     changed = _changed(tables, before, now, needs_pages=needs_pages)

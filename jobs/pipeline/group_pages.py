@@ -49,7 +49,7 @@ Changed = Mapping[str, list[str] | None]
 """The groups to compute again by cluster; None: all groups of the cluster."""
 
 FACTS_FROM: Final = (RUNS, LOG_RECORDS, QUARANTINE, CLUSTER_RECORDS, SNAPSHOT_SETTINGS)
-"""The tables of which ``Surroundings`` are made beside those that have rows of groups."""
+"""The tables of which ``SharedFacts`` are made beside those that have rows of groups."""
 
 
 class Page(NamedTuple):
@@ -63,7 +63,7 @@ class Page(NamedTuple):
 PageMaker = Callable[[GroupHistory], Page]
 
 
-class Surroundings(NamedTuple):
+class SharedFacts(NamedTuple):
     """What a history has that is not of its group: once any of it changes, all groups are made again.
 
     The ends of the logs are not of it: each history notes itself what rests on them. ``kinds``: the texts of the rows
@@ -76,7 +76,7 @@ class Surroundings(NamedTuple):
     kinds: Mapping[str, RowKind]
 
     @classmethod
-    def read(cls, tables: TableReader, cluster: str) -> Surroundings:
+    def read(cls, tables: TableReader, cluster: str) -> SharedFacts:
         """Read them from the tables."""
         wanted = {**report_kinds(tables, cluster), **trails_by_text(tables, cluster)}
         return cls(

@@ -12,7 +12,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, CoveredRows, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.records import LogPosition
-from jobs.pipeline.group_pages import INPUTS, Changed, Page, PageMaker, Surroundings, row_of, with_kept
+from jobs.pipeline.group_pages import INPUTS, Changed, Page, PageMaker, SharedFacts, row_of, with_kept
 from jobs.relations.groups import gathered, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import topics_at_end
@@ -28,7 +28,7 @@ def here(
     changed: Changed,
     limits: Thresholds,
     parts: int,
-    around: Mapping[str, Surroundings],
+    around: Mapping[str, SharedFacts],
     report_page: PageMaker | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows of the findings and of the pages, computed by this process in so many parts."""

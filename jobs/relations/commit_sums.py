@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from coordinator_core.audit.findings.resets import PartitionRewind
-from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_removed, removal_window, with_group
 from coordinator_core.audit.folds.witness import BrokerLines

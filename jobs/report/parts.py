@@ -46,7 +46,7 @@ class GroupPart(NamedTuple):
     worst: WorstOfGroup | None
 
 
-class Summary(NamedTuple):
+class GroupSummary(NamedTuple):
     """What the whole report needs of a group: the rest of its page are texts."""
 
     line: GroupLine
@@ -58,7 +58,7 @@ class Summary(NamedTuple):
     worst: WorstOfGroup | None
 
 
-READ_SUMMARY: Final = list_reader(Summary)
+READ_SUMMARY: Final = list_reader(GroupSummary)
 
 
 def part_of(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> GroupPart:
@@ -79,7 +79,7 @@ def part_of(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> Grou
 def page_of(history: GroupHistory, limits: Thresholds) -> Page:
     """Return the part of one group as texts, with its findings."""
     group, opened, worst = part_of(history, limits, history.ends)
-    summary = Summary(group.line, group.findings, group.commits, group.offsets, group.offsets_seen, opened, worst)
+    summary = GroupSummary(group.line, group.findings, group.commits, group.offsets, group.offsets_seen, opened, worst)
     return Page([*group.findings], json.dumps(summary, ensure_ascii=False, separators=(",", ":")), texts_of(group))
 
 

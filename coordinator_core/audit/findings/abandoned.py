@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, counted
+from coordinator_core.audit.folds.commit_rows import PartitionCommits
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.durations import duration
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.audit.folds.witness import epochs_not_kept, not_kept, open_beginning, quoted
+from coordinator_core.audit.folds.witness import epochs_not_kept, not_kept, open_beginning
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.failed_loads import failed_loads, known_fault
 from coordinator_core.broker_log.later_lines import SLACK_MS
@@ -43,7 +43,7 @@ def _not_kept(
         FindingKind.DECISION_NOT_KEPT,
         count,
         1,
-        f"{detail}{quoted(line)}{because}",
+        f"{detail}{line.quote}{because}",
         evidence,
         until_ms=history.own_ms,
         is_open=True,

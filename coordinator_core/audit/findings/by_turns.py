@@ -13,8 +13,9 @@ from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.commit_rows import PartitionCommits, Rewind
 from coordinator_core.audit.folds.commits import MOST_KEPT
-from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Rewind, counted, first_of
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 
 MORE_REWINDS: Final[Callable[[PartitionCommits], int]] = attrgetter("more_rewinds")
 OF_TURNS: Final = 0.9

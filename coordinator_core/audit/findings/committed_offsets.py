@@ -12,15 +12,8 @@ from typing import Final
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.by_turns import MORE_REWINDS, cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import (
-    GroupHistory,
-    OpenTransaction,
-    PartitionCommits,
-    Removal,
-    Rewind,
-    counted,
-    first_of,
-)
+from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.commit_trail import CommitTrail, TrailFold
-from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.removals import (
     TOPIC_DELETED,
     WITH_GROUP,

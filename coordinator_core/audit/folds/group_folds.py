@@ -8,9 +8,10 @@ from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
+from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits
 from coordinator_core.audit.folds.commit_trail import CommitTrail
 from coordinator_core.audit.folds.commits import CommitFold
-from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, RecordSize
+from coordinator_core.audit.folds.group_history import RecordSize
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.groups.group import GROUP_ENDS

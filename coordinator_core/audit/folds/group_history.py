@@ -13,6 +13,7 @@ from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.client_names import client_library, client_name, clients_of, named, shared_names
 from coordinator_core.audit.folds.commit_counts import CommitCount
+from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal
 from coordinator_core.audit.folds.commit_trail import CommitTrail
 from coordinator_core.audit.folds.log_ends import Noted, UseOfEnds
 from coordinator_core.audit.folds.removal_lines import how_by_lines
@@ -39,51 +40,6 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family, LogPosition
-
-
-class Rewind(NamedTuple):
-    """A commit with a lower offset than the commit before it."""
-
-    at: Annotated[LogPosition, "the commit that goes back"]
-    before: Annotated[int, "offset committed before"]
-    after: Annotated[int, "offset committed now"]
-    metadata: Annotated[str | None, "the metadata of the commit; franz-go writes its member id"] = None
-
-
-class Removal(NamedTuple):
-    """The tombstone of a committed offset."""
-
-    at: Annotated[LogPosition, "the tombstone"]
-    offset: Annotated[int, "the offset that was committed"]
-    how: Annotated[
-        str,
-        "group deleted, group expired, group deleted or expired, topic deleted, expired, deleted (by a request), or "
-        "expired or deleted; the last two with "
-        "'or removed with its topic' where it is not known whether the topic was deleted",
-    ]
-
-
-class PartitionCommits(NamedTuple):
-    """A summary of one group's commits for one partition, without those of aborted and of open transactions."""
-
-    topic: Annotated[str, "topic name"]
-    partition: Annotated[int, "partition"]
-    commits: Annotated[int, "how many"]
-    first: Annotated[LogPosition, "the first one"]
-    last: Annotated[LogPosition, "the last one"]
-    offset: Annotated[int | None, "the offset that is committed; null: removed"]
-    rewinds: Annotated[tuple[Rewind, ...], "commits that went back"]
-    removals: Annotated[tuple[Removal, ...], "tombstones"]
-    more_rewinds: Annotated[int, "commits that went back, beyond those that are kept"] = 0
-    more_removals: Annotated[int, "tombstones beyond those that are kept"] = 0
-
-
-class OpenTransaction(NamedTuple):
-    """A transaction that has committed offsets of the group and did not end."""
-
-    producer_id: Annotated[int, "the producer"]
-    first: Annotated[LogPosition, "its first commit"]
-    partitions: Annotated[int, "partitions of which it has commits"]
 
 
 class RecordSize(NamedTuple):

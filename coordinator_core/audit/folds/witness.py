@@ -167,7 +167,7 @@ class _Departures:
         # That its coordinator was away is why a session expired: a line that it did does not make that untrue.
         is_away = one.kind == EventKind.MEMBER_EXPIRED and (row.hint or "").startswith(COORDINATOR_AWAY)
         return row._replace(
-            went_by=HOW[EventKind(one.kind)][1], hint=f"{row.hint}; {quoted(one)}" if is_away else quoted(one)
+            went_by=HOW[EventKind(one.kind)][1], hint=f"{row.hint}; {one.quote}" if is_away else one.quote
         )
 
     def cause(self, row: Cause, group_type: str) -> Cause:
@@ -232,7 +232,7 @@ def _agreed(lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
 
 def _undecided(lines: Sequence[BrokerEvent]) -> str:
     """What lines say that do not tell how a member went."""
-    quotes = "; ".join(quoted(line) for line in lines[:3])
+    quotes = "; ".join(line.quote for line in lines[:3])
     return quotes if len({line.kind for line in lines}) == 1 else f"broker logs contradict each other: {quotes}"
 
 
@@ -247,11 +247,6 @@ def in_words(line: BrokerEvent) -> str | None:
             else f"rebalance timeout of {duration(line.duration_ms)}"
         )
     return None
-
-
-def quoted(line: BrokerEvent) -> str:
-    """Return a line as answers name it: file, number, and the message."""
-    return f"{line.place}: {line.text}"
 
 
 # --- rebalances ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import made_findings
 from jobs.pipeline.findings import parts_here
-from jobs.pipeline.group_pages import INPUTS, Changed, Surroundings
+from jobs.pipeline.group_pages import INPUTS, Changed, SharedFacts
 from jobs.pipeline.on_spark import findings as on_spark
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
@@ -23,7 +23,7 @@ MOST_PARTS = EngineLimits().findings_parts
 
 def here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> pa.Table:
     """The rows of the table as this process makes them."""
-    around = {cluster: Surroundings.read(tables.engine(), cluster) for cluster in changed}
+    around = {cluster: SharedFacts.read(tables.engine(), cluster) for cluster in changed}
     return made_findings.here(tables, changed, limits, parts, around)[0]
 
 

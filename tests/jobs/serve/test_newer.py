@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits
+from coordinator_core.audit.folds.commit_rows import PartitionCommits
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource

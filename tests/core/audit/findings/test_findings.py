@@ -11,15 +11,12 @@ from coordinator_core.audit.finding_texts import FINDING_TEXTS
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.findings.committed_offsets import COMMIT_BYTES
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, about_cluster, marked
+from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
     NO_TOPICS,
     GroupHistory,
-    OpenTransaction,
-    PartitionCommits,
-    Removal,
-    Rewind,
     TopicsAtEnd,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
