@@ -128,9 +128,8 @@ class HistoryWriter:
 
     def close(self, memberships: dict[str, OpenMembership]) -> None:
         """End these memberships: the members will not return."""
-        self.rows += [
-            membership.row(self.group.group_id, self._type, final=True) for membership in memberships.values()
-        ]
+        of_type = self._type
+        self.rows += [each.row(self.group.group_id, of_type, final=True) for each in memberships.values()]
         memberships.clear()
 
     def _doubt_joins(self) -> None:
@@ -198,6 +197,8 @@ class HistoryWriter:
         for membership in open_history.memberships.values():
             membership.left, membership.went_by = at, how
             membership.last_epoch = None if how == END_NOT_SEEN else open_history.last_epoch
+            if how == "group deleted":  # only an empty group is deleted: it left before, in what may be missing
+                membership.missing = membership.missing or open_history.past.doubt
         self.close(open_history.memberships)
         for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for changed in holdings.clear(at):

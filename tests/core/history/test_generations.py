@@ -57,6 +57,15 @@ def test_a_generation_is_logged_when_it_is_complete_and_bounds_the_rest():
     assert [row.state for row in log.epochs()] == ["EMPTY", "STABLE", "STABLE"]
 
 
+@pytest.mark.parametrize("gap", [0, 1])
+def test_who_was_there_before_a_gap_and_the_tombstone_may_have_left_in_the_gap(gap: int) -> None:
+    """Only an empty group is deleted: that its member left is a record, too, which compaction may have taken."""
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]})})).skip(gap)
+    log.write((RecordType.GROUP_METADATA, {}, None))
+    (row,) = [row for row in log.rows(coverage=Coverage({0: [(0, 1), (2 + gap, 9)]})) if isinstance(row, MembershipRow)]
+    assert (row.went_by, row.history_complete) == ("group deleted", gap == 0)
+
+
 def test_skipped_generations_never_completed_if_nothing_is_missing():
     log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]})}))
     log.skip(5).write(generation(5, {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}))
