@@ -65,6 +65,8 @@ def _thinned(group: GroupDetail, length_ms: int, since_ms: int) -> GroupDetail:
 
 def _thinned_row(row: OffsetsOverTime, length_ms: int, since_ms: int) -> OffsetsOverTime:
     points = thinned(_points(row), length_ms, since_ms)
+    if len(points) == len(row.times_ms):  # of most rows: tables give them in intervals of that length
+        return row
     begins = row.begins and points[:1] != [] and points[0].at == row.log_offsets[0]
     return _columns(points, begins=begins)
 
