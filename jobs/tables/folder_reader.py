@@ -138,6 +138,8 @@ DIALECT: Final = Dialect(
     each_of="unnest({})",
     numbers="generate_series({})",
     many=_many,
+    # delta-rs leaves out what is NULL for every row of an AND: `size > 1 AND size IN (NULL)` would be `size > 1`.
+    empty="(NULL) IS TRUE",
 )
 
 

@@ -82,7 +82,7 @@ class TableReader(Protocol):
 class Dialect(NamedTuple):
     """What engines write differently: a text as a literal, the bytes of a binary column, a row for each element of an
     array, and the array of the whole numbers from one to another. ``many`` writes a list of more than ``MOST_LISTED``
-    texts; None: as any other list.
+    texts; None: as any other list. ``empty`` is a list that equals nothing, behind ``IN``.
     """
 
     text: Callable[[str], str]
@@ -90,6 +90,7 @@ class Dialect(NamedTuple):
     each_of: str
     numbers: str
     many: Callable[[Sequence[str]], str] | None = None
+    empty: str = "(NULL)"
 
 
 def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], dialect: Dialect) -> str:
@@ -115,7 +116,7 @@ def literal(value: Value, dialect: Dialect) -> str:
         return str(value)
     if dialect.many is not None and len(value) > MOST_LISTED and isinstance(value[0], str):
         return dialect.many(cast("Sequence[str]", value))
-    return f"({', '.join(literal(entry, dialect) for entry in value) or 'NULL'})"
+    return f"({', '.join(literal(entry, dialect) for entry in value)})" if value else dialect.empty
 
 
 def sql_text(text: str) -> str:

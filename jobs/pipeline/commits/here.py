@@ -87,7 +87,7 @@ WHERE s.cluster = :cluster AND s.log_topic = :topic AND s.hour_ms IS NULL
 ON: Final = f"""
 SELECT {", ".join((*OF_PARTITION, *STATE))} FROM $commit_summaries
 WHERE cluster = :cluster AND log_topic = :topic AND hour_ms IS NULL AND log_partition IN :changed
-AND log_partition NOT IN :again
+AND NOT coalesce(log_partition IN :again, FALSE)
 """
 """The states of log partitions that go on, while others begin again."""
 

@@ -44,7 +44,11 @@ def test_no_rows_are_a_batch_with_the_types_of_the_columns(reader: FolderReader)
 
 
 def test_an_empty_list_equals_nothing(reader: FolderReader) -> None:
-    assert not list(reader.rows("SELECT * FROM $groups WHERE size IN :sizes", sizes=[]))
+    for wanted in ("size IN :sizes", "size > 0 AND size IN :sizes", "size < 0 OR size IN :sizes"):
+        assert not list(reader.rows(f"SELECT * FROM $groups WHERE {wanted}", sizes=[]))
+    every = [*reader.tuples("SELECT group_id FROM $groups WHERE size > 0")]
+    assert every
+    assert [*reader.tuples("SELECT group_id FROM $groups WHERE size > 0 AND NOT size IN :sizes", sizes=[])] == every
 
 
 def test_more_texts_than_a_list_can_have(tmp_path: Path) -> None:
