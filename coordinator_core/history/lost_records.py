@@ -160,6 +160,11 @@ class UnreadableOffsets:
         self.groups[group_id] = Unreadable(known.first, offset, known.last_of_state if is_commit else offset)
 
     @property
+    def has_any(self) -> bool:
+        """Whether there is one: then what groups are at the end of the partition is not known."""
+        return bool(self.groups) or self.unplaced is not None
+
+    @property
     def last_unplaced(self) -> int:
         """The offset of the last one that may be about any group; -1: there is none."""
         return -1 if self.unplaced is None else self.unplaced[1]

@@ -106,8 +106,7 @@ class ReplayedGroups:
 
     def _times(self) -> list[int]:
         """Return the times of the first and the last record of each partition."""
-        times = (time_ms for partition in self.partitions for time_ms in (partition.first_ms, partition.last_ms))
-        return [time_ms for time_ms in times if time_ms is not None]
+        return [time_ms for partition in self.partitions for time_ms in partition.times.known()]
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
-
-import pyarrow.compute as pc
 
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
@@ -23,21 +21,19 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.grounds import lost_offsets, unreadable_record
-from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
-from coordinator_core.history.missing_ends import LogTail, missing_end
 from coordinator_core.history.share_initializations import SharePhase
-from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition
+from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
-from jobs.queries.from_logs.given import given_share_state, knowledge, log_counts
-from jobs.queries.from_logs.log_partition import groups_at_end
-from jobs.queries.from_logs.taken_rows import TakenRow, taken_rows
+from jobs.queries.from_logs.given import given_logs, given_share_state, knowledge, log_counts
+from jobs.queries.from_logs.log_partition import groups_at_end, look_for_end
+from jobs.queries.from_logs.taken_rows import SeenTimes, TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -86,7 +82,7 @@ def group_histories(
         topics,
         _ShareState.read(share_readers, topics, group_id, given_share_state(logs, counts)),
         brokers,
-        counts=counts,
+        given_logs(logs, counts),
     )
     lost, of_shares = NOTHING_LOST, 0
     for reader in readers:
@@ -120,13 +116,14 @@ def group_rounds(
     of_group: list[Round] = []
     times: list[int] = []
     lost, counts = NOTHING_LOST, log_counts(topics, logs)
+    given = given_logs(logs, counts)
     for reader in readers:
         unreadable, own_times = UnreadableOffsets(), list[int]()
         records = _records_of(group_id, reader, unreadable, own_times)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
-        if _may_have(reader, group_id, counts):
-            _look_for_end(reader, unreadable, max(own_times, default=-1), groups_at_end(reader), topics)
+        if given.may_have(group_id, [str(reader)]):
+            look_for_end(reader, unreadable, max(own_times, default=None), groups_at_end(reader), topics)
         times += own_times
         lost = lost.joined(_lost(reader, unreadable))
     known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
@@ -218,16 +215,15 @@ class _ShareState:
 @dataclass(slots=True)
 class _Surroundings:
     """What histories need beyond the records of their groups. ``times`` are those of the first and the last record of
-    each partition that was read; ``whole_from_ms`` is as in ``Knowledge``, ``counts`` are those of
-    ``log_counts``.
+    each partition that was read; ``whole_from_ms`` is as in ``Knowledge``.
     """
 
     topics: TopicHistory | None
     shares: _ShareState
     brokers: LinesByGroup
+    given: GivenLogs
     times: list[int] = field(default_factory=list)
     whole_from_ms: int | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
     at_end: TopicsAtEnd = field(init=False)
 
     def __post_init__(self) -> None:
@@ -321,8 +317,8 @@ def _partition(
             groups.of(record.group_id).lose(record)
         else:
             groups.of(record.group_id).feed(record, row)
-    if _may_have(reader, wanted, surroundings.counts):
-        _look_for_end(reader, unreadable, last.timestamp_ms, _groups_at_end(groups, wanted), surroundings.topics)
+    if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):
+        look_for_end(reader, unreadable, last.timestamp_ms, _groups_at_end(groups, wanted), surroundings.topics)
     if reader.gaps.last_lost_below(None) > last.offset:
         surroundings.note_missing(NEVER_MS)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
@@ -332,25 +328,6 @@ def _partition(
     lost = replace(_lost(reader, unreadable), read={reader.place: extent})
     for group_id, gathered in groups.groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
-
-
-def _look_for_end(
-    reader: LogReader,
-    unreadable: UnreadableOffsets,
-    last_ms: int,
-    groups: Iterable[Group],
-    topics: TopicHistory | None,
-) -> None:
-    """Note whether records are missing behind the last one of a partition that was read; ``groups``: as of its end."""
-    if not unreadable.groups and unreadable.unplaced is None:
-        reader.lose_end(missing_end(LogTail(*reader.place, reader.gaps.end - 1, last_ms), groups, topics))
-
-
-def _may_have(reader: LogReader, group_id: str | None, counts: Mapping[str, int]) -> bool:
-    """Whether the group that is asked for (None: all are) may be in a partition; ``counts``: see ``log_counts``."""
-    if group_id is None or reader.family is not Family.GROUP or GROUP_LOG not in counts:
-        return True
-    return log_partition_of(group_id, counts[GROUP_LOG]) == reader.partition
 
 
 def _groups_at_end(groups: _GroupsOfLog, wanted: str | None) -> Iterator[Group]:
@@ -363,14 +340,11 @@ def _groups_at_end(groups: _GroupsOfLog, wanted: str | None) -> Iterator[Group]:
 
 def _rows(reader: LogReader, times: list[int], wanted: str | None) -> Iterator[TakenRow]:
     """Yield the rows of a partition, see ``taken_rows``, and note the times of its first and of its last record."""
-    first = last = -1
+    seen = SeenTimes()
     for part in reader.batches():
-        column = part.column("timestamp")
-        known = column.filter(pc.greater_equal(column, 0))
-        if len(known):
-            first, last = known[0].as_py() if first < 0 else first, max(last, pc.max(known).as_py())
+        seen.note(part.column("timestamp"))
         yield from taken_rows(part, reader.family, wanted)
-    times += [time_ms for time_ms in (first, last) if time_ms >= 0]
+    times += seen.known()
 
 
 def _as_history(

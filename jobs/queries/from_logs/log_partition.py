@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -26,7 +27,7 @@ from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.pipeline.commits.columns import flags, ints, order_of
-from jobs.queries.from_logs.taken_rows import FEW, commits_in
+from jobs.queries.from_logs.taken_rows import FEW, SeenTimes, commits_in
 from jobs.queries.moment_times import LogEnd
 from jobs.sources.log_reader import LogReader, LogRow, are_commits, filled, log_rows
 
@@ -44,8 +45,7 @@ class LogPartition:
         self._topics = topics
         self.shard = CoordinatorShard(from_start=reader.from_start, family=reader.family)
         self.gaps = LogGaps()
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
+        self.times = SeenTimes()
         self.is_cut = False
         self._keys: dict[str, GroupKeys] = {}
         self.unreadable = UnreadableOffsets()
@@ -73,17 +73,17 @@ class LogPartition:
             for row in log_rows(_without_overwritten(rows) if self.reader.family is Family.GROUP else rows):
                 self._apply(row)
                 last_offset, last_ms = row.offset, row.timestamp
-            self._note_times(rows.column("timestamp"))
+            self.times.note(rows.column("timestamp"))
             self._has_transactions |= _has_transactions(counts)
             if cut_at is not None:
                 self.reader.finish_warnings()
                 self._look_beyond(cut_at, chain([rest], batches))
                 left_out, self.is_cut = next(log_rows(rest)), True
-                self._note_times(rest.column("timestamp").slice(0, 1))
+                self.times.note(rest.column("timestamp").slice(0, 1))
                 return self._end(end, last_offset, last_ms, left_out)
         self._note_losses(last_offset, end)
         self.reader.finish_warnings()
-        self._look_for_end(last_offset, self.last_ms, self.shard.groups.values())
+        look_for_end(self.reader, self.unreadable, self.times.last_ms, self.shard.groups.values(), self._topics)
         self.gaps = self._gaps_below(end, at_end=True)
         return self._end(end, last_offset, last_ms, None)
 
@@ -92,12 +92,6 @@ class LogPartition:
         if left_out is None:
             return end
         return end._replace(left_out=left_out.offset, left_out_ms=left_out.timestamp)
-
-    def _note_times(self, times_ms: pa.Array) -> None:
-        known = times_ms.filter(pc.greater_equal(times_ms, 0))
-        if len(known):
-            self.first_ms = known[0].as_py() if self.first_ms is None else self.first_ms
-            self.last_ms = max(pc.max(known).as_py(), self.last_ms or 0)
 
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for."""
@@ -166,23 +160,15 @@ class LogPartition:
         seen = LogGaps(missing, gaps.last_lost_below(end), lost_later, at_end)
         return seen.with_unreadable(self.unreadable.last_unplaced)
 
-    def _look_for_end(self, last: int, last_ms: int | None, groups: Iterable[Group]) -> None:
-        """Note whether records are missing behind the last one, which these groups tell as of that record."""
-        if last_ms is not None and not self.unreadable.groups and self.unreadable.unplaced is None:
-            tail = LogTail(*self.reader.place, last, last_ms)
-            self.reader.lose_end(missing_end(tail, groups, self._topics))
-
     def _look_beyond(self, end: int, rest: Iterable[pa.RecordBatch]) -> None:
         """Note which keys have later records; where no offset is missing below the moment, nothing depends on them."""
         self.gaps = self._gaps_below(end)
         if self.gaps.missing < 0:
             return
         group_keys: set[bytes] = set()
-        last, last_ms = NO_OFFSET, None
+        times = replace(self.times)
         for rows in rest:
-            if rows.num_rows:
-                last = rows.column("batch_last_offset")[-1].as_py()
-                last_ms = max(pc.max(rows.column("timestamp")).as_py() or 0, last_ms or 0)
+            times.note(rows.column("timestamp"))
             keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null()
             is_commit = are_commits(keys)
             self._commit_keys.update(keys.filter(is_commit).unique().to_pylist())
@@ -193,7 +179,7 @@ class LogPartition:
         for record_type, key in decoded_keys(group_keys, self.reader.family):
             followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
             followed.add(record_key(record_type, key))
-        self._look_for_end(last, last_ms, groups_at_end(self.reader))
+        look_for_end(self.reader, self.unreadable, times.last_ms, groups_at_end(self.reader), self._topics)
         self.gaps = self._gaps_below(end)
 
     def _later_commits(self) -> dict[str, set[TopicPartition]]:
@@ -244,13 +230,25 @@ class LogPartition:
         return records
 
 
+def look_for_end(
+    reader: LogReader,
+    unreadable: UnreadableOffsets,
+    last_ms: int | None,
+    groups: Iterable[Group],
+    topics: TopicHistory | None,
+) -> None:
+    """Note whether records are missing behind the last one of a partition that was read; ``groups``: as of its end."""
+    if last_ms is not None and not unreadable.has_any:
+        reader.lose_end(missing_end(LogTail(*reader.place, reader.gaps.end - 1, last_ms), groups, topics))
+
+
 def groups_at_end(reader: LogReader) -> Iterator[Group]:
     """Yield the groups of a partition as of its last record; it is read again. None where a record cannot be decoded:
     then what they are is not known.
     """
     partition = LogPartition(reader.again(), None)
     partition.replay(None, None)
-    if not partition.unreadable.groups and partition.unreadable.unplaced is None:
+    if not partition.unreadable.has_any:
         yield from partition.shard.groups.values()
 
 

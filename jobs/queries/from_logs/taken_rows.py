@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,25 @@ from jobs.sources.log_reader import LogRow, are_commits, filled, log_rows
 
 FEW: Final = 1 << 11
 """Of fewer commits in a part of a log, each becomes a row: columns cost as much."""
+
+
+@dataclass(slots=True)
+class SeenTimes:
+    """The times of the first and of the latest record that were read of a log partition; None: none has a time."""
+
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def note(self, times_ms: pa.Array) -> None:
+        """Take in the next records, in the order of the log; one without a time has a negative one."""
+        known = times_ms.filter(pc.greater_equal(times_ms, 0))
+        if len(known):
+            self.first_ms = known[0].as_py() if self.first_ms is None else self.first_ms
+            self.last_ms = max(pc.max(known).as_py(), self.last_ms or 0)
+
+    def known(self) -> list[int]:
+        """Return both, as far as they are known."""
+        return [time_ms for time_ms in (self.first_ms, self.last_ms) if time_ms is not None]
 
 
 class TakenRow(NamedTuple):
