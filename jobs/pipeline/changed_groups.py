@@ -15,7 +15,7 @@ PLACES: Final = """
 SELECT log_topic, log_partition FROM $log_records
 WHERE cluster = :cluster AND revised_by > :since AND log_partition IS NOT NULL
 UNION SELECT log_topic, log_partition FROM $log_ranges
-WHERE cluster = :cluster AND coalesce(concat(log_topic, '-', CAST(log_partition AS STRING)) IN :moved, FALSE)
+WHERE cluster = :cluster AND concat(log_topic, '-', CAST(log_partition AS STRING)) IN :moved
 """
 """Log partitions of which a new run has told more than was known, and those of which it has found records missing."""
 

@@ -134,11 +134,11 @@ def with_kept(engine: Engine, changed: Mapping[str, Collection[str] | None], new
 
 
 def _kept(engine: FolderReader, changed: Mapping[str, Collection[str] | None]) -> pa.Table:
-    of_all = "SELECT * FROM $group_pages WHERE NOT coalesce(cluster IN :clusters, FALSE)"
+    of_all = "SELECT * FROM $group_pages WHERE NOT cluster IN :clusters"
     batches = [*engine.batches(of_all, clusters=sorted(changed))]
     for cluster, groups in changed.items():
         if groups is not None:
-            same = "SELECT * FROM $group_pages WHERE cluster = :cluster AND NOT coalesce(group_id IN :groups, FALSE)"
+            same = "SELECT * FROM $group_pages WHERE cluster = :cluster AND NOT group_id IN :groups"
             batches += engine.batches(same, cluster=cluster, groups=sorted(groups))
     return pa.Table.from_batches(batches).select(GROUP_PAGES.schema.names).cast(GROUP_PAGES.schema)
 

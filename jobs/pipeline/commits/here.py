@@ -59,7 +59,7 @@ JOIN (SELECT DISTINCT * FROM ({REVISED_PLACES}) AS places) AS r
   ON o.log_partition = r.log_partition AND o.log_offset = r.log_offset
 JOIN ({PENDING_PLACES}) AS w ON o.log_partition = w.log_partition AND o.log_offset = w.log_offset
 WHERE o.cluster = :cluster AND o.log_topic = :topic AND o.run_id <= :done
-AND NOT coalesce(o.log_partition IN :again, FALSE)
+AND NOT o.log_partition IN :again
 """
 """Pending commits of earlier runs whose outcome has changed."""
 
@@ -87,7 +87,7 @@ WHERE s.cluster = :cluster AND s.log_topic = :topic AND s.hour_ms IS NULL
 ON: Final = f"""
 SELECT {", ".join((*OF_PARTITION, *STATE))} FROM $commit_summaries
 WHERE cluster = :cluster AND log_topic = :topic AND hour_ms IS NULL AND log_partition IN :changed
-AND NOT coalesce(log_partition IN :again, FALSE)
+AND NOT log_partition IN :again
 """
 """The states of log partitions that go on, while others begin again."""
 
