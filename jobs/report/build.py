@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import nlargest, nsmallest
 from types import MappingProxyType
 from typing import NamedTuple
@@ -142,18 +143,9 @@ def assembled(
     findings = [row for group in groups for row in group.findings]
     of_cluster = [row for row in of_cluster if source.has(row.since_ms, row.until_ms)]
     findings = listed([*mark(findings), *of_cluster])
-    return Report(
-        format=FORMAT,
-        software=source.software,
-        cluster=source.cluster,
-        made_ms=source.made_ms,
+    return headed(source, at_end)(
         first_ms=first,
         last_ms=last,
-        coverage=tuple(source.coverage),
-        absent=tuple(absent(source.coverage, at_end.partitions, source.empty)),
-        warnings=tuple(source.warnings[:MOST_WARNINGS]),
-        warnings_seen=len(source.warnings),
-        topics_known=source.topics_known,
         types=counts(line.group_type for line in lines),
         outcomes=_sum(line.outcomes for line in lines),
         verdicts=_sum(line.verdicts for line in lines),
@@ -167,18 +159,29 @@ def assembled(
         lag=highest_lags((group.line.group_id, group.lag) for group in groups),
         worst=tuple(each.rebalance for each in nlargest(MOST_WORST, worst, key=lambda of_group: of_group.badness)),
         groups=tuple(groups[:MOST_GROUPS]),
-        nights=tuple(source.nights[-MOST_NIGHTS:]),
         bands=tuple(bands_of([*of_cluster, *(row for group in groups for row in group.findings)])),
-        checks=tuple(source.checks),
-        features=reported_features(at_end),
-        since_ms=source.since_ms,
-        until_ms=source.until_ms,
     )
 
 
-def reported_features(at_end: TopicsAtEnd) -> tuple[ReportedFeature, ...]:
-    """Return the levels of features that the cluster works with."""
-    return tuple(ReportedFeature(name, of.level, of.at) for name, of in at_end.features.items())
+def headed(source: ReportHeader, at_end: TopicsAtEnd) -> partial[Report]:
+    """Return what makes a report of this source, of what was found; ``at_end``: the topics at the end."""
+    return partial(
+        Report,
+        format=FORMAT,
+        software=source.software,
+        cluster=source.cluster,
+        made_ms=source.made_ms,
+        coverage=tuple(source.coverage),
+        absent=tuple(absent(source.coverage, at_end.partitions, source.empty)),
+        warnings=tuple(source.warnings[:MOST_WARNINGS]),
+        warnings_seen=len(source.warnings),
+        topics_known=source.topics_known,
+        nights=tuple(source.nights[-MOST_NIGHTS:]),
+        checks=tuple(source.checks),
+        features=tuple(ReportedFeature(name, of.level, of.at) for name, of in at_end.features.items()),
+        since_ms=source.since_ms,
+        until_ms=source.until_ms,
+    )
 
 
 def bands_of(rows: Iterable[FindingRow]) -> Iterator[Band]:

@@ -15,18 +15,15 @@ from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import topics_at_end
 from jobs.report.build import (
     MOST_FINDINGS,
-    MOST_NIGHTS,
-    MOST_WARNINGS,
     MOST_WORST,
     bands_of,
     bucket_length,
     counted_buckets,
+    headed,
     highest_lags,
-    reported_features,
 )
 from jobs.report.causes import FAMILY_OF, CauseFamily, most_frequent
-from jobs.report.coverage import absent
-from jobs.report.data import FORMAT, Bucket, Count, Report, Worst
+from jobs.report.data import Bucket, Count, Report, Worst
 from jobs.report.parts import WorstOfGroup, part_of
 from jobs.report.stored import stored_header
 from jobs.report.worst import IN_SQL
@@ -98,7 +95,6 @@ def stored_overview(tables: TableReader, settings: Settings) -> Report:
     types = group_types(tables, cluster)
     known = stored_knowledge(tables, cluster)
     source = stored_header(tables, settings, known)
-    at_end = topics_at_end(tables, cluster)
     first = min((log.first_ms for log in source.coverage if log.first_ms >= 0), default=None)
     last = max((log.last_ms for log in source.coverage), default=None) if first is not None else None
     length, activity, unnamed = _activity(tables, cluster, bucket_length(first or 0, last or 0))
@@ -110,18 +106,9 @@ def stored_overview(tables: TableReader, settings: Settings) -> Report:
     found = _findings(tables, cluster)
     commits = [CommitCount(row["hour_ms"], HOUR_MS, row["records"]) for row in tables.rows(COMMITS, cluster=cluster)]
     commit_length = fitting_length(commits[0].since_ms, commits[-1].since_ms, HOUR_MS) if commits else HOUR_MS
-    return Report(
-        format=FORMAT,
-        software=source.software,
-        cluster=cluster,
-        made_ms=source.made_ms,
+    return headed(source, topics_at_end(tables, cluster))(
         first_ms=first,
         last_ms=last,
-        coverage=tuple(source.coverage),
-        absent=tuple(absent(source.coverage, at_end.partitions, source.empty)),
-        warnings=tuple(source.warnings[:MOST_WARNINGS]),
-        warnings_seen=len(source.warnings),
-        topics_known=source.topics_known,
         types=_counts(tables, TYPES.format(types=types.text), cluster=cluster, **types.values),
         outcomes=most_frequent(outcomes),
         verdicts=_counts(tables, VERDICTS, cluster=cluster),
@@ -135,10 +122,7 @@ def stored_overview(tables: TableReader, settings: Settings) -> Report:
         worst=tuple(_worst(tables, settings, source.ends)),
         lag=highest_lags(source.lags.items()),
         groups=(),
-        nights=tuple(source.nights[-MOST_NIGHTS:]),
         bands=tuple(bands_of(found)),
-        checks=tuple(source.checks),
-        features=reported_features(at_end),
     )
 
 
