@@ -61,27 +61,21 @@ class DocumentSection(_Strict):
     tests: list[str]
 
 
-class Capability(_Strict):
+class Addition(_Strict):
+    """What the list of capabilities does not have: a question about the document, or a difference of Kafka from it."""
+
+    about: str
+    state: Literal["done", "differs", "open"]
+    commands: list[str] = []
+    code: list[str] = []
+    tests: list[str] = []
+    why: str = ""
+
+
+class Capability(Addition):
     """A capability that a document asks for, by its number."""
 
     row: int
-    about: str
-    state: Literal["done", "differs", "open"]
-    commands: list[str] = []
-    code: list[str] = []
-    tests: list[str] = []
-    why: str = ""
-
-
-class Addition(_Strict):
-    """What the list of capabilities did not have: a question about the document, or a difference of Kafka from it."""
-
-    about: str
-    state: Literal["done", "differs", "open"]
-    commands: list[str] = []
-    code: list[str] = []
-    tests: list[str] = []
-    why: str = ""
 
 
 class ProtocolDocument(_Strict):
