@@ -115,7 +115,8 @@ class FindingKind(StrEnum):
         "A committed offset is beyond the end of its partition, as end offsets show that were read later. Seen "
         "where MirrorMaker wrote offsets of the source cluster, or a partition lost records.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
-        "Committed offsets were removed while the group or the topic still existed.")
+        "Committed offsets were removed while the group or the topic still existed. It is a notice where the metadata "
+        "log does not show whether the topic was deleted.")
     COMMITS_BY_TURNS = ("commits_by_turns", Level.WARNING, 8, "times that offsets went back", "commit_turns",
         "Two jobs commit for one group id by turns, without joining it.")
     TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
 from coordinator_core.audit.findings.by_turns import MORE_REWINDS, cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
@@ -164,6 +164,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             detail = f"committed offsets of {counted(number, 'partition')} of {topic} were removed{times}: {how}"
             of_topic = (commit for commit in history.commits if commit.topic == topic)
             detail += cut_text(of_topic, attrgetter("more_removals"))
+            with_topic = [removal.how.endswith(OR_WITH_TOPIC) for removal in removals]
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 number,
@@ -171,7 +172,8 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 detail,
                 [removal.at for removal in removals],
                 subject=topic,
-                complete=not any(removal.how.endswith(OR_WITH_TOPIC) for removal in removals),
+                level=Level.NOTICE if all(with_topic) else None,
+                complete=not any(with_topic),
             )
 
 

@@ -861,16 +861,17 @@ def test_offsets_that_surely_expired_are_told_from_those_that_may_have() -> None
 def test_offsets_that_may_have_gone_with_their_topic_are_not_certainly_expired() -> None:
     """Where the metadata log does not show the time, the topic may have been deleted."""
 
-    def removed(reach: TopicReach, how: str) -> tuple[str, list[bool]]:
+    def removed(reach: TopicReach, how: str) -> tuple[str, list[tuple[bool, str]]]:
         row = commits(topic="t")._replace(removals=(Removal(at(100), 5, how),))
         history = GroupHistory.gather("g", 200_000, [row], TopicsAtEnd({"t": 1}, reach), NO_SHARE_LOGS)
-        rows = [row.history_complete for row in findings(history, LIMITS) if row.kind == FindingKind.OFFSETS_EXPIRED]
-        return history.commits[0].removals[0].how, rows
+        rows = [row for row in findings(history, LIMITS) if row.kind == FindingKind.OFFSETS_EXPIRED]
+        return history.commits[0].removals[0].how, [(row.history_complete, row.level) for row in rows]
 
     whole, later, ended = TopicReach(0, 200_000), TopicReach(95_000, 200_000), TopicReach(0, 80_000)
-    assert removed(whole, "expired or deleted") == ("expired or deleted", [True])
-    assert removed(later, "expired or deleted") == ("expired or deleted, or removed with its topic", [False])
-    assert removed(ended, "expired or deleted") == ("expired or deleted, or removed with its topic", [False])
+    assert removed(whole, "expired or deleted") == ("expired or deleted", [(True, "alarm")])
+    unsure = ("expired or deleted, or removed with its topic", [(False, "notice")])
+    assert removed(later, "expired or deleted") == unsure
+    assert removed(ended, "expired or deleted") == unsure
     assert removed(ended, "deleted") == ("deleted, or removed with its topic", [])
     assert removed(ended, "group deleted") == ("group deleted", [])
 
