@@ -216,32 +216,3 @@ CHOSEN_IDS: Final[Sequence[tuple[re.Pattern[str], tuple[KnownClient, ...]]]] = (
 
 Java writes the letters of URLs (KIP-848's UUIDs), franz-go those with the padding, and librdkafka those of MIME.
 """
-
-
-def document_rows() -> list[dict[str, str]]:
-    """Return the writers for the docs: a dict for each, by the heads of its columns."""
-    return [
-        {
-            "Client": f"`{writer.client}`" + (f", {writer.release}" if writer.release else ""),
-            "Version": ("any" if writer.subscription is None else str(writer.subscription))
-            + (", cut short" if writer.is_short else ""),
-            "User data": _in_words(writer.user_data),
-            "Rack": " or ".join(rack.name.lower() for rack in Rack if rack in writer.racks),
-            "Assigns with version": "any" if writer.assignment is None else str(writer.assignment),
-            "User data that it assigns with": _in_words(writer.given_data),
-        }
-        for writer in WRITERS.values()
-    ]
-
-
-def _in_words(forms: Forms) -> str:
-    by_form: dict[frozenset[Data], list[str]] = {}
-    for protocol, data in forms.items():
-        by_form.setdefault(data, []).append("own assignors" if protocol == CUSTOM else protocol)
-    parts = []
-    for data, protocols in by_form.items():
-        named = (
-            "any" if data == ANY else " or ".join(each.name.lower().replace("_", " ") for each in Data if each in data)
-        )
-        parts.append(f"{', '.join(protocols)}: {named}")
-    return "; ".join(parts)

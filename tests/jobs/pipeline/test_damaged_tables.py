@@ -306,6 +306,6 @@ def test_the_commands_in_the_documentation(spark: SparkSession, filled: Path, ho
             there = [name for name in names if (home / name).exists()]
             done = run("rebuild", *names, "--tables", home)
             assert done.exit_code == 0, (names, done.stderr)
-            assert all(f"{name} " in done.stdout for name in there), done.stdout
+            assert all(f"{name}\t" in done.stdout for name in there), done.stdout
     assert nightly(home).exit_code == 0
     assert_same_rows(spark, filled, home)
