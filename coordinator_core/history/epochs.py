@@ -135,7 +135,7 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
         rebalance.asked(member_id, pending, at)
         if member.state != kind.stable and not pending:
             rebalance.waited[member_id] = True
-        if member.state == kind.stable and member.member_epoch == rebalance.to_epoch:
+        if member.state == kind.stable and member.member_epoch == open_history.last_epoch:
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             writer.converge(at)

@@ -97,11 +97,10 @@ class HistoryWriter:
         self._doubt_lasting()
 
     def _doubt_lasting(self) -> None:
-        open_history = self.open_history
-        open_history.ownership.forget_released()
-        for lasting in (open_history.epoch, open_history.rebalance):
-            if lasting is not None:
-                lasting.missing = lasting.missing or open_history.past.missing
+        epoch, past = self.open_history.epoch, self.open_history.past
+        self.open_history.ownership.forget_released()
+        if epoch is not None:
+            epoch.missing = epoch.missing or past.missing
 
     def begin_operation(self, operation: tuple[int, int], *, may_go_on: bool = False) -> None:
         """Begin another operation; the one before, if any, is over.
@@ -181,7 +180,7 @@ class HistoryWriter:
         been converted, or deleted and created again.
         """
         open_history = self.open_history
-        for lasting in (open_history.epoch, open_history.rebalance, *open_history.memberships.values()):
+        for lasting in (open_history.epoch, *open_history.memberships.values()):
             if lasting is not None:
                 lasting.missing = lasting.missing or missing
         self._end_life(END_NOT_SEEN, at)
@@ -293,17 +292,8 @@ class HistoryWriter:
         open_history.past.open_epoch()
         if number == 0 and not members and epoch.missing is None:
             return epoch  # The group begins to exist, as connectors are configured: there are no members to rebalance.
-        open_history.rebalance = OpenRebalance(
-            at,
-            from_epoch,
-            number,
-            causes,
-            before,
-            len(members),
-            dict.fromkeys(members, True),
-            missing=missing or untold or self._unsettled(from_epoch),
-            knows_members=knows_members,
-        )
+        unsettled = self._unsettled(from_epoch) if epoch.missing is None else None
+        open_history.rebalance = OpenRebalance(from_epoch, before, dict.fromkeys(members, True), missing=unsettled)
         open_history.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
@@ -380,19 +370,13 @@ class HistoryWriter:
     def end_rebalance(self, outcome: str, at: LogPosition, proven: ProvenTopics = NO_TOPICS) -> None:
         """End the open rebalance, if there is one."""
         open_history = self.open_history
-        rebalance = open_history.rebalance
-        if rebalance is None:
+        if open_history.rebalance is None:
             return
-        tally = None
         if self._has_owners:
             open_history.ownership.forget(self.resources.wanted(at, open_history.epoch, proven))
             if outcome != "superseded":
                 open_history.ownership.end(at)
-            tally = open_history.ownership.tally()
-        row = rebalance.row(
-            self.group.group_id, self._type, rebalance.as_seen(outcome, open_history.past.hole), tally, at
-        )
-        self.rows.append(without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch))
+        self.rows += self._rebalance(outcome, at)
         open_history.rebalance = None
         if outcome in ("converged", REACHED_NOT_READY, "emptied"):
             open_history.past.settle()
@@ -470,12 +454,15 @@ class HistoryWriter:
 
     def lasting_rebalance(self) -> Iterator[RebalanceRow]:
         """Yield the rebalance that is not over, if there is one."""
-        open_history, rebalance = self.open_history, self.open_history.rebalance
-        if rebalance is not None:
+        return self._rebalance("open", None)
+
+    def _rebalance(self, outcome: str, at: LogPosition | None) -> Iterator[RebalanceRow]:
+        open_history, epoch, rebalance = self.open_history, self.open_history.epoch, self.open_history.rebalance
+        if epoch is not None and rebalance is not None:
             tally = open_history.ownership.tally() if self._has_owners else None
-            outcome = rebalance.as_seen("open", open_history.past.hole)
-            row = rebalance.row(self.group.group_id, self._type, outcome, tally, None, is_open=True)
-            yield without_blame(row, None, self.topics, self.group.family, open_history.leader_epoch)
+            hole = open_history.past.hole
+            row = rebalance.row(self.group.group_id, self._type, epoch, outcome, tally, at, hole=hole)
+            yield without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch)
 
     def _lasting(self) -> Iterator[HistoryRow]:
         open_history, group_id = self.open_history, self.group.group_id

@@ -111,14 +111,14 @@ class OpenHistory:
         Without times each record counts as an operation. A join opens an epoch, unless the member waits for its regex,
         or replaces a static member, which cannot be told then.
         """
-        rebalance, joined = self.rebalance, self.joined
-        if rebalance is None:
+        epoch, rebalance, joined = self.epoch, self.rebalance, self.joined
+        if epoch is None or rebalance is None:
             return
         if self._opens_alone(at):
-            new = [each for each in self.memberships.values() if each.joined.offset > rebalance.at.offset]
+            new = [each for each in self.memberships.values() if each.joined.offset > epoch.opened.offset]
             joined = [each.member_id for each in new]
             if any(each.instance_id is not None or each.subscribed_regex is not None for each in new):
-                rebalance.knows_members, rebalance.missing = False, rebalance.missing or JOINS_NOT_TOLD
+                rebalance.knows_members, rebalance.missing = False, rebalance.missing or epoch.missing or JOINS_NOT_TOLD
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
 
@@ -147,8 +147,7 @@ class OpenHistory:
         epoch.missing, epoch.knows_members = NOT_SHOWN_BEFORE.format(epoch.epoch), False
         epoch.causes = (cause(CauseKind.UNKNOWN, epoch.opened, detail=epoch.missing),)
         if self.rebalance is not None:
-            self.rebalance.missing, self.rebalance.knows_members = epoch.missing, False
-            self.rebalance.causes, self.rebalance.members_before = epoch.causes, None
+            self.rebalance.members_before = None
         for known, membership in self.memberships.items():
             membership.came_by, membership.first_epoch, membership.missing = "unknown", None, NOT_SEEN_TO_JOIN
             self.current.doubt(known)

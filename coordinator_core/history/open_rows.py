@@ -100,20 +100,16 @@ class RevocationRequest(NamedTuple):
 
 @dataclass(slots=True)
 class OpenRebalance:
-    """A rebalance in progress of a group with epochs.
+    """A rebalance in progress of a group with epochs: what it has beside its epoch, on which it rests.
 
     ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
-    members are asked to give up, ``waited`` the members that had to wait for others to do so. ``missing`` is None where
-    everything that it rests on was seen; ``knows_members``: the members are all there are. ``is_led_anew``: another
+    members are asked to give up, ``waited`` the members that had to wait for others to do so. ``missing`` is what it
+    lacks where its epoch lacks nothing; ``knows_members``: those of the epoch take part. ``is_led_anew``: another
     coordinator took over meanwhile.
     """
 
-    at: LogPosition
     from_epoch: int | None
-    to_epoch: int
-    causes: tuple[Cause, ...]
     members_before: int | None
-    members_after: int
     behind: dict[str, bool]
     target: LogPosition | None = None
     revoking: dict[str, RevocationRequest] = field(default_factory=dict)
@@ -135,13 +131,6 @@ class OpenRebalance:
             duration = elapsed_ms(asked.at.timestamp_ms, at.timestamp_ms)
             self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
 
-    def as_seen(self, outcome: str, hole: int) -> str:
-        """Return the outcome; unknown where it may have converged among records that are missing before offset
-        ``hole``.
-        """
-        is_seen = outcome in ("converged", REACHED_NOT_READY) or self.at.offset >= hole
-        return outcome if is_seen else "unknown"
-
     def _delayed_by(self) -> str | None:
         """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those.
 
@@ -161,31 +150,40 @@ class OpenRebalance:
         self,
         group_id: str,
         group_type: str,
+        epoch: OpenEpoch,
         outcome: str,
         tally: Tally | None,
         finished: LogPosition | None,
         *,
-        is_open: bool = False,
+        hole: int,
     ) -> RebalanceRow:
-        """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
-        began = self.at.timestamp_ms
+        """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups).
+
+        It may have converged among records that are missing before offset ``hole``: then its outcome is unknown.
+        """
+        at, is_open = epoch.opened, outcome == "open"
+        began, knows_members = at.timestamp_ms, self.knows_members and epoch.knows_members
+        is_seen = outcome in ("converged", REACHED_NOT_READY) or at.offset >= hole
         # A member that has not reached the target may be one that has gone; without members it was emptied at once.
         rests_on_members = not is_open or self.target is not None
-        if outcome == "unknown" or (rests_on_members and not self.knows_members):
-            outcome, finished = "unknown", None
+        if not is_seen or (rests_on_members and not knows_members):
+            outcome = "unknown"
+        if outcome == "unknown":
+            finished = None
         lasted = None if finished is None else elapsed_ms(began, finished.timestamp_ms)
-        if self.missing is not None:
+        missing = self.missing or epoch.missing
+        if missing is not None:
             tally = None
-        knows_behind = self.knows_members and outcome != "unknown"
-        missing = self.missing or no_times(self.at)
+        knows_behind = knows_members and outcome != "unknown"
+        missing = missing or no_times(at)
         unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
         return RebalanceRow(
             group_id,
             group_type,
-            self.at,
+            at,
             self.from_epoch,
-            self.to_epoch,
-            self.causes,
+            epoch.epoch,
+            epoch.causes,
             outcome,
             is_open,
             began if began >= 0 else None,
@@ -197,7 +195,7 @@ class OpenRebalance:
             lasted,
             lasted,
             self.members_before,
-            self.members_after if self.knows_members else None,
+            len(epoch.members) if knows_members else None,
             tally and tally.moved,
             tally and tally.moved_back,
             tally and tally.lost,

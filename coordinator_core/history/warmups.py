@@ -63,7 +63,7 @@ def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id
     epoch, rebalance = open_history.epoch, open_history.rebalance
     if epoch is None or rebalance is None or rebalance.target is not None or not any(ended):
         return
-    if rebalance.missing is not None or open_history.past.missing is not None:
+    if epoch.missing or rebalance.missing or open_history.past.missing:
         return
     if not all(each.kind in (CauseKind.UNKNOWN, CauseKind.WARMUP_CAUGHT_UP) for each in epoch.causes):
         return
@@ -79,4 +79,4 @@ def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id
     ]
     if len(causes) > 1:
         causes = [each._replace(hint=AT_LEAST_ONE) for each in causes]
-    epoch.causes = rebalance.causes = tuple(causes)
+    epoch.causes = tuple(causes)

@@ -223,7 +223,7 @@ def on_current(writer: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAss
     if rebalance is not None:
         to_stop = len(_to_stop(state, member_id))
         rebalance.asked(member_id, to_stop, at)
-        if is_reconciled(state, member) and member.member_epoch == rebalance.to_epoch:
+        if is_reconciled(state, member) and member.member_epoch == open_history.last_epoch:
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             writer.converge(at)
