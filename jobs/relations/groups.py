@@ -24,9 +24,11 @@ from coordinator_core.audit.folds.commit_counts import (
 )
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
+from coordinator_core.audit.folds.two_logs import last_time
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.end_offsets import NewestEnds
+from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.history.share_rows import SharePartitionRow
 from jobs.relations.brokers import TABLE, has_lines
 from jobs.relations.commit_sums import (
@@ -58,8 +60,9 @@ class RowKind(NamedTuple):
 
 
 class OwnTime(NamedTuple):
-    """The latest time (ms) of the log partition of a group that was replayed; None: no record has a time."""
+    """The latest time (ms) of a log partition of a group that was replayed; None: no record has a time."""
 
+    log_topic: str
     last_ms: int | None
 
 
@@ -71,9 +74,10 @@ def _rows_of(table: str, row: Any) -> RowKind:
 def _own_times(places: str) -> RowKind:
     """Return the groups of a table that has their log partitions."""
     text = f"""
-SELECT s.group_id AS group_id, max(r.last_ms) AS last_ms FROM {places} AS s JOIN $log_ranges AS r
+SELECT s.group_id AS group_id, s.log_topic AS log_topic, max(r.last_ms) AS last_ms
+FROM {places} AS s JOIN $log_ranges AS r
 ON s.cluster = r.cluster AND s.log_topic = r.log_topic AND s.log_partition = r.log_partition
-WHERE s.cluster = :cluster AND s.log_topic IN :topics AND {{among}} GROUP BY s.group_id
+WHERE s.cluster = :cluster AND s.log_topic IN :topics AND {{among}} GROUP BY s.group_id, s.log_topic
 """
     return RowKind(text, OwnTime._fields, OwnTime._make)
 
@@ -222,8 +226,8 @@ def gathered(
         if not own_times and not parts and not by_type.keys() - {BrokerEvent}:
             continue  # these logs have no record of the group
         parts += (row for rows_of_type in by_type.values() for row in rows_of_type)
-        last_ms = max((own_time.last_ms or 0 for own_time in own_times), default=0)
-        yield GroupHistory.gather(group_id, last_ms, parts, *logs).replaced(ends=ends)
+        own_ms = last_time({topic: last_ms or 0 for topic, last_ms in own_times}, by_type[GroupEpochRow])
+        yield GroupHistory.gather(group_id, own_ms, parts, *logs).replaced(ends=ends)
 
 
 def _events(tables: TableReader) -> dict[str, RowKind]:

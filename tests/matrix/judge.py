@@ -75,7 +75,7 @@ def judge(
         other = _without(removal.lacks, _without(removal.changes, other, row), row, may_be=NOTHING)
         other = _by_other_clock(removal, other, row)
         if told and removal.others:
-            other = _on_other_topics(question, other, row)
+            other = _on_other_logs(question, other, row)
         if removal.is_dump:
             other = _without_batches(other, row)
         if told:
@@ -110,14 +110,17 @@ def _judge_phantoms(
             kind.append(f"phantom {key}: {_short(row)}")
 
 
-def _on_other_topics(question: Question, said: Row, true: Row) -> Row:
-    """Return what is said with the true values of what only the metadata log tells.
+def _on_other_logs(question: Question, said: Row, true: Row) -> Row:
+    """Return what is said with the true values of what only the metadata log or the share state log tells.
 
-    Only it may show that a broker was down (limits.md): without it a member may be named where none is to blame.
+    Only the metadata log may show that a broker was down (limits.md): without it a member may be named where none is to
+    blame. A finding that goes on ends with the logs that are there.
     """
     names = question.rests_on_metadata & true.keys()
     if true.get("broker_away"):
         names |= {"delayed_by", "broker_away"}
+    if said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0):
+        names |= {"until_ms"}
     return said | {name: true[name] for name in names}
 
 

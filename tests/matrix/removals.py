@@ -308,7 +308,7 @@ def damaged(partition: int, *numbers: int, cut_off: bool = False) -> Callable[[P
         found = [bytearray(data) for _, data in batches(whole)]
         if len(found) <= max(numbers):
             raise NothingToRemoveError(f"{partition} has {len(found)} batches")
-        for number in numbers:
+        for number in {number % len(found) for number in numbers}:
             found[number][-1] ^= 1
         for file in files[1:]:
             file.unlink()

@@ -331,3 +331,13 @@ def test_a_later_record_shows_an_offset_only_where_none_is_named_that_moved_it(
     true = {"table": "share_partitions", "since": AT, "advanced": AT, "next_offset_shown": AT, "history_complete": True}
     said = true | {"advanced": advanced, "next_offset_shown": AT | {"offset": 9}}
     assert verdict("history g", true, said, SEGMENT, warning) == judged
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "is_open", "judged"), [(8, True, "same"), (10, True, "wrong"), (8, False, "wrong")]
+)
+def test_what_goes_on_ends_with_the_logs_that_are_there(until_ms: int, *, is_open: bool, judged: str) -> None:
+    true = {"group_id": "g", "kind": "flapping_member", "until_ms": 9, "is_open": is_open, "history_complete": True}
+    warning = '{"warning": "1 of 2 partitions of __share_group_state were not given"}'
+    absent = REMOVALS["share state 0 absent"]
+    assert verdict("findings", true, true | {"until_ms": until_ms}, absent, warning) == judged

@@ -7,7 +7,7 @@ what one log ends and the other continues at the same time, with the same number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -79,6 +79,20 @@ def combined(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
     yield from workers.values()
 
 
+def last_time(own_ms: Mapping[str, int], epochs: Iterable[GroupEpochRow]) -> int:
+    """Return the last time of the log in which a group lives now, of the last times of its logs by topic.
+
+    That the log which it left goes on says nothing of it.
+    """
+    by_log: dict[str, GroupEpochRow] = {}
+    for row in epochs:
+        topic = CONNECT_LOG if row.group_type == GroupType.CONNECT else GROUP_LOG
+        by_log[topic] = max(row, by_log.get(topic, row), key=lambda each: each.opened.offset)
+    if len(own_ms) == len(by_log) == 2:
+        return own_ms[CONNECT_LOG if _is_not_before(by_log[CONNECT_LOG], by_log[GROUP_LOG]) else GROUP_LOG]
+    return max(own_ms.values(), default=0)
+
+
 def log_topic(history: GroupHistory) -> str:
     """Return the topic of the log of such a part."""
     return CONNECT_LOG if history.group_type == GroupType.CONNECT else GROUP_LOG
@@ -124,10 +138,10 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         )
         for history in (connect, classic)
     )
-    own_ms = max(connect.own_ms, classic.own_ms)
+    own_ms = {CONNECT_LOG: connect.own_ms, GROUP_LOG: classic.own_ms}
     return GroupHistory.gather(
         classic.group_id,
-        own_ms,
+        last_time(own_ms, (*connect.epochs, *classic.epochs)),
         rows,
         classic.topics,
         classic.share_logs,

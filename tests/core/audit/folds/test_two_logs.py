@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import by_log
+from coordinator_core.audit.folds.two_logs import by_log, last_time
 from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
-from coordinator_core.records import LogPosition
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
 
@@ -177,3 +177,16 @@ def test_a_group_that_goes_back_and_forth_within_a_second_goes_on_where_it_begin
     connect = by_log(history)[-1]
     upgraded = [row.opened.offset for row in connect.epochs if [each.kind for each in row.causes] == ["group_upgraded"]]
     assert upgraded == [21]
+
+
+@pytest.mark.parametrize(
+    ("connect_at", "classic_at", "expected"),
+    [(at(7), at(20), 200_000), (at(20), at(7), 100_000), (at(7), None, 200_000)],
+)
+def test_the_log_that_a_group_left_does_not_tell_until_when_it_was_seen(
+    connect_at: LogPosition, classic_at: LogPosition | None, expected: int
+) -> None:
+    epochs = [epoch(4, connect_at, group_type="CONNECT")]
+    if classic_at is not None:
+        epochs.append(epoch(5, classic_at, group_type="CLASSIC"))
+    assert last_time({CONNECT_LOG: 100_000, GROUP_LOG: 200_000}, epochs) == expected
