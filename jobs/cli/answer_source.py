@@ -23,6 +23,7 @@ from jobs.cli.options import (
     ClusterOption,
     ConfigOption,
     CopiedTopicOption,
+    KeepOption,
     LogsOption,
     ProfileOption,
     StoreOption,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
     from jobs.checks.gates import Gate
     from jobs.settings import Layer, Settings
+    from jobs.tables.reader import TableReader
 
 
 class ToldOfLog(NamedTuple):
@@ -62,6 +64,7 @@ class AnswerSource:
     topics: TopicsOption = None
     broker_log: BrokerLogOption = None
     broker_log_zone: BrokerZoneOption = None
+    keep: KeepOption = None
     tables: StoreOption = None
     cluster: ClusterOption = None
     config: ConfigOption = None
@@ -75,9 +78,10 @@ class AnswerSource:
         return Console.of(self.context)
 
     def answers(self) -> Answers:
-        """Return the answers from the logs of ``--log``, or from the tables of ``--tables``."""
-        self.check()
-        flags = self.flags
+        """Return the answers from the logs of ``--log``, or from the tables of ``--tables`` or ``--keep``."""
+        return self.checked()._answers()
+
+    def _answers(self) -> Answers:
         if self.tables is None:
             logs = self.logs()
             for copies in copies_in_words(logs):
@@ -85,11 +89,16 @@ class AnswerSource:
             listed = self.listed_topics(logs)
             self._check_settings()
             return LogAnswers(logs, self.console.warn, self.settings, listed, self.broker_logs())
-        from jobs.cli.stored_source import open_stored
         from jobs.queries.from_tables.answers import StoredAnswers
 
-        tables, chosen = open_stored(self.console, self.config, flags)
+        tables, chosen = self.stored()
         return StoredAnswers(tables, chosen.cluster, chosen.audit, self.console.warn)
+
+    def stored(self) -> tuple[TableReader, Settings]:
+        """Return a reader of the tables of ``--tables``, and the settings, as ``open_stored`` does."""
+        from jobs.cli.stored_source import open_stored
+
+        return open_stored(self.console, self.config, self.flags, self._beside)
 
     def logs(self) -> list[LogFile]:
         """Return the log files of ``--log``."""
@@ -163,8 +172,12 @@ class AnswerSource:
 
         return read_topics(Path(topics))
 
-    def check(self) -> None:
-        """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given; start Arrow for the answer."""
+    def checked(self) -> AnswerSource:
+        """Return what is asked: this, or the tables of ``--keep``, with what is new in the logs. Start Arrow for it.
+
+        Raises:
+            BadParameter: not exactly one of ``--log`` and ``--tables`` is given, or an option that does not go with it.
+        """
         if self.topics is not None and self.tables is not None:
             raise typer.BadParameter("--topics goes with --log: the tables have the topics of the metadata log")
         if self.profile is not None and self.tables is not None:
@@ -175,7 +188,45 @@ class AnswerSource:
             raise typer.BadParameter("--broker-log goes with --log")
         if bool(self.log) == (self.tables is not None):
             raise typer.BadParameter("give either --log PATH or --tables PLACE")
+        if self.keep is not None and self.tables is not None:
+            raise typer.BadParameter("--keep goes with --log")
         start_without_pandas()
+        return self if self.keep is None else self._kept(self.keep)
+
+    def _kept(self, place: Path) -> KeptSource:
+        from jobs.cli.kept_logs import STEPS, take
+        from jobs.settings import load
+
+        flags = {
+            **self.flags,
+            "tables": str(place),
+            "input.paths": [*map(str, self.log or ())],
+            "input.copied_topic": self.copied_topic,
+            "input.topics": None if self.topics is None else str(self.topics),
+            "input.broker_logs": [*map(str, self.broker_log or ())] or None,
+            "input.broker_log_zone": self.broker_log_zone,
+            "nightly.steps": list(STEPS),
+        }
+        take(load(self.config, flags=flags, beside=self._beside), self.console)
+        return KeptSource(
+            context=self.context, tables=str(place), config=self.config, quiet=self.quiet, json=self.json, of=self
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptSource(AnswerSource):
+    """The tables that keep the logs of another source, whose settings count."""
+
+    of: AnswerSource
+
+    @property
+    def flags(self) -> dict[str, str | None]:
+        """The settings that options give, by dotted name."""
+        return {**self.of.flags, "tables": self.tables}
+
+    @cached_property
+    def _beside(self) -> list[Layer]:
+        return self.of._beside
 
 
 def refuse_unknown(answers: Answers, group_id: str | None, since_ms: int | None = None) -> None:

@@ -68,6 +68,7 @@ def findings_command(
     """List what an operator should look at, the most urgent first. Thresholds: section findings of the settings."""
     if dumps:
         source = source.with_logs(dumps)
+    source = source.checked()
     named = read_kinds(fail_on, (*FINDING_KINDS, ANY))
     answers = source.answers()
     if ends is not None and source.tables is not None:

@@ -61,6 +61,14 @@ StoreOption = Annotated[
     str | None,
     typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables to read, instead of --log."),
 ]
+KeepOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep",
+        metavar="PLACE",
+        help="Folder that keeps the logs of --log as tables: the next question with both reads only what is new.",
+    ),
+]
 EndsOption = Annotated[
     Path | None,
     typer.Option(

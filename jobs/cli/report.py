@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from coordinator_core.errors import UsageError
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption, SinceOption, UntilOption
 from jobs.cli.output import print_written
@@ -51,8 +50,7 @@ def report_command(
 ) -> None:
     """Write the report about these logs, or about the tables: one HTML page, and its data as JSON next to it."""
     check_name(out)
-    source.check()
-    flags = source.flags
+    source = source.checked()
     since_ms, until_ms = (None if time is None else parse_time(time) for time in (since, until))
     if source.tables is None:
         logs = source.logs()
@@ -61,7 +59,7 @@ def report_command(
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
-        made = _of_tables(source.console, source.config, flags, since_ms, until_ms)
+        made = _of_tables(source, since_ms, until_ms)
     for warning in made.warnings:
         source.console.warn(warning)
     write(made, out)
@@ -113,12 +111,9 @@ def _lag_of(logs: Sequence[LogFile], ends: EndOffsets, group_id: str, partition:
     return lag_lines(point._asdict() for point in lag_from_logs(own, lambda _: None, group_id, ends))
 
 
-def _of_tables(
-    console: Console, config: Path | None, flags: dict[str, Any], since_ms: int | None, until_ms: int | None
-) -> Report:
-    from jobs.cli.stored_source import open_stored
+def _of_tables(source: AnswerSource, since_ms: int | None, until_ms: int | None) -> Report:
     from jobs.report.stored import stored_report
 
-    at, chosen = open_stored(console, config, flags)
-    with console.step("reading the tables"):
+    at, chosen = source.stored()
+    with source.console.step("reading the tables"):
         return stored_report(at, chosen, since_ms, until_ms)

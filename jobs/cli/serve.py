@@ -65,7 +65,7 @@ def serve_command(
 
     It listens at 127.0.0.1 and only reads. Stop it with Ctrl-C.
     """
-    source.check()
+    source = source.checked()
     console, guard = source.console, Guard.of(host)
     with ExitStack() as stack:
         following = None if watch is None else stack.enter_context(closing(ServedWatch(watch, source)))
@@ -102,12 +102,11 @@ def place_of(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedPla
         return _log_place(source, ends, newer)
     if ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
-    from jobs.cli.stored_source import open_reader, open_stored
+    from jobs.cli.stored_source import open_reader
     from jobs.serve.from_tables import ServedTables
 
-    flags = source.flags
-    _, chosen = open_stored(source.console, source.config, flags)
-    return ServedTables(partial(open_reader, source.console, source.config, flags), chosen, newer)
+    _, chosen = source.stored()
+    return ServedTables(partial(open_reader, source.console, source.config, source.flags), chosen, newer)
 
 
 def _log_place(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedLogs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +20,19 @@ if TYPE_CHECKING:
     from jobs.tables.spark_reader import SparkReader
 
 
-def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[TableReader, settings.Settings]:
+def open_stored(
+    console: Console, config: Path | None, flags: dict[str, Any], beside: Sequence[settings.Layer] = ()
+) -> tuple[TableReader, settings.Settings]:
     """Return a reader of the tables, and the settings, which name the cluster that the question is about.
 
-    ``flags`` (by dotted name) override the settings file. A run that has not ended is a warning.
+    ``flags`` (by dotted name) override the settings file, and that those ``beside`` logs. A run that has not ended is a
+    warning.
 
     Raises:
         InputError: the tables do not have the named cluster, or none is named and they do not have exactly one.
     """
-    chosen = settings.load(config, flags=flags)
-    is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
+    chosen = settings.load(config, flags=flags, beside=beside)
+    is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags, beside))
     tables = open_reader(console, config, flags)
     cluster = choose_cluster(tables, chosen.cluster if is_named else None)
     warn_of_unfinished(console, tables)
