@@ -76,23 +76,17 @@ QUESTION_OPTIONS: Final = """
 What a question is about: log files (`--log`) or tables (`--tables`), and what is known beside them.
 """
 
-SHARED_OPTIONS: Final = """
-## Options of many commands
-
-A command that takes some of these, or of those above, names them under "Also".
-"""
+SHARED_OPTIONS: Final = "\n## Options of many commands\n"
 
 RECORDS: Final = """\
-The record types that are decoded, by their log: number, name, meaning, and the releases of Kafka that write each
-version of the value. The fields are in the files in `schemas/`."""
+The record types that are decoded, by their log: number, name, meaning, and after each version of the value the
+releases of Kafka that write it. The fields are in the files in `schemas/`."""
 
-COMMANDS_PAGE: Final = """\
-Results go to standard output, messages to standard error. Commands with `--log` and `--tables` read either log files,
-without Spark, or the tables. All commands accept `--quiet` (only results, warnings and errors) and `--json` (one JSON
-object on a line; `coordinator-audit schema COMMAND` prints its JSON Schema). In JSON, rows of history, verdicts,
-violations and findings have the columns of the [tables](tables.md), and the field `table` names the table if there
-are several. Descriptions of groups use the names of Kafka's Admin client. Messages have the field `note`, `warning`
-or `error`.
+COMMANDS_PAGE: Final = """
+`coordinator-audit COMMAND --help` says what each option does. Results go to standard output, messages to standard
+error. All commands accept `--quiet` (only results, warnings and errors) and `--json` (one JSON object on a line;
+`coordinator-audit schema COMMAND` prints its JSON Schema). In JSON, rows have the columns of the [tables](tables.md),
+and the field `table` names the table if there are several. Messages have the field `note`, `warning` or `error`.
 
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
 found: a check failed, something named by `--fail-on` was found, or a trace differed; 130 interrupted."""
@@ -167,8 +161,8 @@ What a client computes may be `invalid`, too, if members subscribe to different 
 """
 FINDINGS: Final = """\
 `coordinator-audit findings` lists alarms and warnings about the cluster first, as they explain others; then those
-about groups; then notices. Of one level the highest score comes first: weight of the kind, times value over
-threshold (at most ten times). [Gates](howto/gate-ci.md) count what is new since the last night, or goes on.
+about groups; then notices. Of one level the highest score comes first: weight of the kind (in brackets), times value
+over threshold (at most ten times). [Gates](howto/gate-ci.md) count what is new since the last night, or goes on.
 
 One thing is told once. A storm does not count the rebalances that follow a coordinator that was away; one that a single
 flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
@@ -249,9 +243,9 @@ def _findings() -> Iterator[str]:
     for kind in findings.FindingKind:
         row, texts = rows[kind.value], texts_of(kind)
         yield f"\n## {kind}\n"
-        yield f"{row['Level'].capitalize()}. {row['Says']}\n"
+        yield f"{row['Level'].capitalize()} ({row['Weight']}). {row['Says']}\n"
         least = "" if row["Threshold"] == "any" else f", at least {row['Threshold']}"
-        yield f"- Value: {row['Value']}{least}; weight {row['Weight']}"
+        yield f"- Value: {row['Value']}{least}"
         yield f"- Effect: {texts.meaning}"
         yield f"- To do: {texts.advice}"
         if CAVEAT.search(texts.certainty):
@@ -300,7 +294,7 @@ def _tables() -> Iterator[str]:
         yield f"{table.about}\n\nKey: {', '.join(f'`{name}`' for name in table.key)}\n"
         records = [f"`{name}`" for name in struct_columns(*Family) if name in table.schema.names]
         rows = [row for row in columns[table.name] if row["Column"] not in records]
-        yield from _without_shared(rows, shared, "Column", "#columns-of-many-tables", {*table.key})
+        yield from _without_shared(rows, shared, {*table.key})
         if records:
             yield f"\n{RECORD_COLUMNS}"
     yield f"{INTERNAL_TABLES} {', '.join(f'`{name}`' for name in CATALOG if name in INTERNAL)}."
@@ -319,19 +313,15 @@ def _in_many(lists: Iterable[Sequence[Mapping[str, str]]]) -> list[tuple[tuple[s
 
 
 def _without_shared(
-    rows: Sequence[Mapping[str, str]],
-    shared: Sequence[tuple[tuple[str, str], ...]],
-    name: str,
-    anchor: str,
-    named: Collection[str] = (),
+    rows: Sequence[Mapping[str, str]], shared: Sequence[tuple[tuple[str, str], ...]], key: Collection[str]
 ) -> Iterator[str]:
-    """Yield the rows of this page only, and below them the names of those that many have and that are not named yet."""
+    """Yield the columns of this table only, and below them the names of those of many that are not of the key."""
     own = [row for row in rows if tuple(row.items()) not in shared]
-    names = [row[name].strip("`").split()[0].strip(",") for row in rows if tuple(row.items()) in shared]
-    also = [f"`{each}`" for each in names if each not in named]
+    names = [row["Column"] for row in rows if tuple(row.items()) in shared]
+    also = [name for name in names if name.strip("`") not in key]
     yield from _items(own)
     if also:
-        yield f"{chr(10) if own else ''}[Also]({anchor}): {', '.join(also)}"
+        yield f"{chr(10) if own else ''}Also: {', '.join(also)}"
 
 
 def _join(join: Join) -> Mapping[str, str]:
@@ -368,10 +358,10 @@ def _records() -> Iterator[str]:
             "; ".join(f"{version}: {writers}" for version, writers in schema.written.items()) for schema in schemas
         ]
         yield f"\n## {family.value}\n"
-        if is_same := len({*written}) == 1:
-            yield f"Versions: {written[0]}\n"
+        ((usual, _),) = Counter(written).most_common(1)
+        yield f"Versions, unless others are named: {usual}\n"
         for schema, versions in zip(schemas, written, strict=True):
-            yield f"- {schema.type} `{schema.name}`: {schema.about}{'' if is_same else f' Versions: {versions}'}"
+            yield f"- {schema.type} `{schema.name}`: {schema.about}{'' if versions == usual else f' ({versions})'}"
 
 
 def _commands() -> Iterator[str]:
@@ -395,9 +385,13 @@ def _commands() -> Iterator[str]:
         yield f"    coordinator-audit {name} {COMMANDS[name].example}\n"
         is_question = all(row in options[name] for row in asked)
         rows = [row for row in options[name] if row not in asked] if is_question else options[name]
-        yield from _without_shared(rows, shared, "Option", "#options-of-many-commands")
-        if is_question:
-            yield "\n[Options of every question](#options-of-every-question)"
+        own = [row["Option"] for row in rows if tuple(row.items()) not in shared]
+        also = [f"`{row['Option'].strip('`').split()[0].strip(',')}`" for row in rows if tuple(row.items()) in shared]
+        also += ["[those of every question](#options-of-every-question)"] * is_question
+        if own:
+            yield f"Options: {', '.join(own)}\n"
+        if also:
+            yield f"Also: {', '.join(also)}"
 
 
 def _options(command: Any, names: Collection[str] = ()) -> list[Mapping[str, str]]:

@@ -19,26 +19,22 @@ KAFKA_TESTS: Final = SOURCE.with_name("kafka_tests.yaml")
 
 INTRODUCTION: Final = """\
 Each section of the protocol documents, with the commands that answer about it and the tests that prove it. Tests are
-below `tests`; `.txt` files are transcripts of sessions with the coordinator model. The tests of `jobs/queries` put
-their logs through the pipeline. [Worked examples](worked-examples.md) has what the documents work out by hand.
-
-[The model](model.md) says where a document and Kafka differ, and what is left out. `docs/coverage.yaml` has all
-capabilities that were compared, with their code and tests.
+below `tests`; `.txt` files are transcripts of sessions with [the model](model.md), which also says where a document
+and Kafka differ. `docs/coverage.yaml` has all capabilities that were compared, with their code and tests.
 """
 
 LIMITS_INTRODUCTION: Final = """
 ## Limits
 
-These tests show what is said where [the log does not tell](limits.md), and where something else decides.
+The tests that show each [limit](limits.md):
 """
 
 KAFKA_INTRODUCTION: Final = """
 ## Kafka's own tests of its coordinator
 
 How many of the questions that the tests of Kafka 4.3.1 ask of their classes the model is asked as well: it is brought
-into the same state, and gets the same request. Of `GroupMetadataManagerTest` the recorded traces and random requests
-ask the same kinds of questions. `tests/broker/test_coordinator.py` compares the answers with Kafka's own coordinator.
-`docs/kafka_tests.yaml` says which questions are left out, and why.
+into the same state, and gets the same request. `docs/kafka_tests.yaml` has the tests, the questions that are left out,
+and why. `tests/broker/test_coordinator.py` compares the answers with Kafka's own coordinator.
 
 Three differences stay:
 
@@ -137,14 +133,14 @@ def page() -> Iterator[str]:
             yield f"- **{section.section}**: {_commands(section.commands)}; {_tests(section.tests)}"
     yield LIMITS_INTRODUCTION
     for anchor, tests in limits().items():
-        yield f"- [{anchor.replace('-', ' ')}](limits.md#{anchor}): {_tests(tests)}"
+        yield f"- [{anchor}](limits.md#{anchor}): {_tests(tests)}"
     yield KAFKA_INTRODUCTION
     for kafka in kafka_tests():
-        yield f"- `{kafka.name}`: {kafka.about}; asked {kafka.asked} of {kafka.tests}. {_tests(kafka.by)}"
+        yield f"- `{kafka.name}`: {kafka.asked} of {kafka.tests}"
 
 
 def _commands(names: Sequence[str]) -> str:
-    return ", ".join(f"[`{name}`](commands.md#{name})" for name in names)
+    return ", ".join(f"[{name}](commands.md#{name})" for name in names)
 
 
 def _tests(names: Sequence[str]) -> str:
