@@ -137,37 +137,23 @@ def generation_23(place: Places) -> str:
     return table("step | group epoch | target, given by the document | verdict", iter(rows))
 
 
-def configurations(_: Places) -> str:
+def test_the_defaults_of_brokers_are_those_of_the_document() -> None:
     here = {f"{each.name.replace('_', '.')}": each.default for each in fields(BrokerConfig)}
     assert {name: here[name] for name in DEFAULTS} == DEFAULTS
-    return table(
-        "configuration | default", ((f"`{name}`", "none" if here[name] is None else here[name]) for name in DEFAULTS)
-    )
 
 
-def statuses(_: Places) -> str:
+def test_the_status_codes_are_those_of_the_document() -> None:
     here = {int(each): each.name for each in Status}
     assert {number: here[number] for number in STATUSES} == STATUSES
     text = "".join(path.read_text(encoding="utf-8") for path in TRANSCRIPTS.glob("streams_*.txt"))
     shown = [name for name in STATUSES.values() if name in text]
     assert shown == list(STATUSES.values())[:4], "of a shutdown the simulator has an application"
-    return table("code | status", ((number, f"`{here[number]}`") for number in sorted(here)))
 
 
-def tools(place: Places) -> str:
+def test_what_the_tools_of_the_document_list_is_listed(place: Places) -> None:
     of = Written(played("streams_topology_update", "B is shut down"), next(place))
-    asked = (
-        ("kafka-streams-groups.sh --list", ("groups", "--type", "streams")),
-        ("kafka-streams-groups.sh --describe --members --verbose", ("describe", GROUP)),
-    )
-    parts = []
-    for tool, command in asked:
-        printed = [line.rstrip() for line in of.command(*command).splitlines()]
-        text = "\n".join(line for line in printed if line)
-        parts.append(f"`{tool}` is `coordinator-audit {' '.join(command)}`:\n\n```text\n{text}\n```\n")
-    shown = "\n".join(parts)
+    shown = of.command("groups", "--type", "streams") + of.command("describe", GROUP)
     assert all(part in shown for part in ("topology epoch", "STABLE", "STREAMS"))
-    return shown.rstrip("\n")
 
 
 # --- Connect on KIP-848 ----------------------------------------------------------------------------------------------
@@ -189,7 +175,7 @@ def case_study(name: str, place: Places) -> tuple[list[tuple[str, str]], Pipelin
 
 
 def connect(place: Places) -> str:
-    parts = []
+    parts, shown = [], set[tuple[str, str]]()
     for name, states_of_document, expected in (
         ("connect_workers_join", 8, {1: Verdict.IDENTICAL, 2: Verdict.EQUIVALENT}),
         ("connect_worker_leaves", 7, {36: Verdict.IDENTICAL, 37: Verdict.UNKNOWN}),
@@ -199,9 +185,18 @@ def connect(place: Places) -> str:
         assert len(states) == states_of_document
         found = list(pipeline.history().targets)
         assert {epoch: next(row.verdict for row in found if row.epoch == epoch) for epoch in expected} == expected
-        rows = [(state, verdicts_of(state, found)) for _, state in states]
-        parts.append(f"`{name}`:\n\n{table('state, from the log | verdict on its target', iter(rows))}")
+        rows = [(at_target(state), verdicts_of(state, found)) for _, state in states]
+        new = [row for row in rows if row not in shown]
+        begins = "" if new == rows else f", after the first {len(rows) - len(new)} states above"
+        assert rows[len(rows) - len(new) :] == new
+        shown |= {*rows}
+        parts.append(f"`{name}`{begins}:\n\n{table('state, from the log | verdict on its target', iter(new))}")
     return "\n\n".join(parts)
+
+
+def at_target(state: str) -> str:
+    """Say once what a worker runs that has its target."""
+    return re.sub(r"runs (.*?) of \1(?=<br>|$)", r"runs \1", state)
 
 
 def verdicts_of(state: str, found: list[TargetAuditRow]) -> str:
@@ -239,9 +234,6 @@ def upgrade(place: Places) -> str:
 BLOCKS = {
     "bounce": bounce,
     "generation": generation_23,
-    "configurations": configurations,
-    "statuses": statuses,
-    "tools": tools,
     "connect": connect,
     "selection": selection,
     "upgrade": upgrade,
