@@ -4,7 +4,7 @@
 takes the knowledge away, and a test compares the code with that. Log files and tables are asked by the same rules:
 
 - ``groups.certainty.LogGaps`` decides what a key was at a moment, and which keys were there at all.
-- ``history.seen_past.SeenPast`` decides what a state of a group is compared with, and what lies between two records.
+- ``history.testimony.SeenPast`` decides what a state of a group is compared with, and what lies between two records.
 - ``history.lost_records.LostRecords`` decides what still lasts.
 - ``history.missing_ends`` decides whether a partition goes on behind what there is of it.
 - ``history.knowledge.Knowledge`` says it in the words of a warning.
@@ -30,6 +30,7 @@ NOT_SHOWN_BEFORE_GENERATION: Final = "the log does not show the group before gen
 NOT_IN_THE_LOG: Final = "{} not in the log"
 NEVER_COMPLETED: Final = "{} never completed, or not recorded"
 TAKEN_AWAY: Final = "what generation {} took away"
+NOT_SEEN_TO_GO_ON: Final = "whether the member went on in the consumer group"
 NO_TOMBSTONE: Final = "how the group ended: the log has no tombstone of it"
 CAUSES_NOT_TOLD: Final = "which changes of members came with the epoch: records without times do not say"
 JOINS_NOT_TOLD: Final = "who joined with the next epoch, and in whose place: records without times do not say"
@@ -63,7 +64,7 @@ HOLE: Final = Loss("lost or damaged offsets", (LOST,))
 UNREADABLE_RECORD: Final = Loss("a record that cannot be decoded", (UNREAD, UNREAD_SINCE))
 COMPACTION: Final = Loss(
     "compaction, or a log that begins later",
-    (NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE, NOT_SHOWN_BEFORE_GENERATION, NO_TOMBSTONE),
+    (NOT_SEEN_TO_JOIN, NOT_SEEN_TO_GO_ON, NOT_SHOWN_BEFORE, NOT_SHOWN_BEFORE_GENERATION, NO_TOMBSTONE),
 )
 LOST_EPOCHS: Final = Loss("epochs that the log does not show", (NOT_IN_THE_LOG, NEVER_COMPLETED, TAKEN_AWAY))
 NO_SHARE_STATE: Final = Loss(

@@ -14,7 +14,6 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history import epochs, topic_inputs, workers
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.generations import group_before, on_generation
-from coordinator_core.history.grounds import MAY_GO_ON
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
@@ -125,8 +124,8 @@ class GroupFold:
             open_history.operation = operation
             return
         if follows and ended is not None:
-            writer.end_unseen_life(ended, MAY_GO_ON)
             open_history.past.doubt_life()
+            writer.end_unseen_life(ended)
         writer.begin_operation(operation, may_go_on=follows)
 
     def lose(self, at: LogPosition, missing: str) -> None:

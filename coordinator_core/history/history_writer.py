@@ -92,15 +92,15 @@ class HistoryWriter:
             open_history.operation = None
         open_history.past.lose_at(at, missing)
         if ended is not None and may_go_on:
-            self.end_unseen_life(ended, missing)
+            self.end_unseen_life(ended)
         open_history.reborn = False
         self._doubt_lasting()
 
     def _doubt_lasting(self) -> None:
-        epoch, past = self.open_history.epoch, self.open_history.past
-        self.open_history.ownership.forget_released()
-        if epoch is not None:
-            epoch.missing = epoch.missing or past.missing
+        open_history = self.open_history
+        open_history.ownership.forget_released()
+        if open_history.epoch is not None:
+            open_history.past.rest(open_history.epoch)
 
     def begin_operation(self, operation: tuple[int, int], *, may_go_on: bool = False) -> None:
         """Begin another operation; the one before, if any, is over.
@@ -137,7 +137,7 @@ class HistoryWriter:
         for member_id in open_history.joined:
             membership = open_history.memberships.get(member_id)
             if membership is not None and not membership.waits_for_regex(open_history.past.doubt):
-                membership.came_by, membership.missing = "unknown", grounds.NOT_SEEN_TO_JOIN
+                membership.was_not_seen_to_join()
                 open_history.withdraw(member_id, _JOIN)
                 open_history.current.doubt(member_id)
                 open_history.target.doubt(member_id)
@@ -155,10 +155,9 @@ class HistoryWriter:
         types = {open_history.type, group_type} - {None}
         may_convert = len(types) > 1 and CLASSIC in types and SHARE not in types
         if len(types) > 1 and open_history.ended is None and (open_history.past.doubt is not None or not may_convert):
-            missing = open_history.past.doubt or grounds.NO_TOMBSTONE
-            self.end_unseen_life(at, missing)
             if open_history.past.missing is None:
-                open_history.past.lose(missing)
+                open_history.past.lose(open_history.past.doubt or grounds.NO_TOMBSTONE)
+            self.end_unseen_life(at)
         elif may_convert:
             up = open_history.type == CLASSIC
             self.close(open_history.take_replaced())
@@ -175,14 +174,13 @@ class HistoryWriter:
         open_history.ended = None
         self.resources.forget()
 
-    def end_unseen_life(self, at: LogPosition, missing: str) -> None:
+    def end_unseen_life(self, at: LogPosition) -> None:
         """End a life of which the log shows that it ended before this record, and not when and how: the group may have
         been converted, or deleted and created again.
         """
         open_history = self.open_history
-        for lasting in (open_history.epoch, *open_history.memberships.values()):
-            if lasting is not None:
-                lasting.missing = lasting.missing or missing
+        if open_history.epoch is not None:
+            open_history.past.rest(open_history.epoch)
         self._end_life(END_NOT_SEEN, at)
         open_history.reborn = False
         open_history.last_epoch = open_history.last_members = None
@@ -196,8 +194,7 @@ class HistoryWriter:
         for membership in open_history.memberships.values():
             membership.left, membership.went_by = at, how
             membership.last_epoch = None if how == END_NOT_SEEN else open_history.last_epoch
-            if how == "group deleted":  # only an empty group is deleted: it left before, in what may be missing
-                membership.missing = membership.missing or open_history.past.doubt
+            open_history.past.rest(membership)  # only an empty group is deleted: it left in what may be missing
         self.close(open_history.memberships)
         for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for changed in holdings.clear(at):
@@ -221,13 +218,12 @@ class HistoryWriter:
         Owners are not changed: that is for the caller.
         """
         holdings = self.open_history.current if kind == CURRENT else self.open_history.target
-        first = member_id not in holdings.members
-        changed = holdings.put(member_id, held, at, epoch, seen=self.open_history.past.missing is None)
-        if first:
+        seen = self.open_history.past.missing is None
+        if seen and member_id not in holdings.members:
             membership = self.open_history.memberships.get(member_id)
-            if membership is None or membership.missing is not None:
-                holdings.doubt(member_id)
-        elif changed.ended:
+            seen = membership is not None and membership.missing is None
+        changed = holdings.put(member_id, held, at, epoch, seen=seen)
+        if changed.ended:
             self._ended(changed, kind, at)
         return changed
 
@@ -238,18 +234,15 @@ class HistoryWriter:
             self.open_history.ownership.change((changed,), at)
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
-        hole, member_id = self.open_history.past.hole, changed.member_id
+        member_id = changed.member_id
         for resource, intervals in changed.ended:
             self.rows += [
-                self._assignment(kind, Interval(member_id, resource, partition, *interval), at, hole)
+                self._assignment(kind, Interval(member_id, resource, partition, *interval), at)
                 for partition, interval in intervals.items()
             ]
 
-    def _assignment(self, kind: str, interval: Interval, until: LogPosition | None, hole: int) -> AssignmentRow:
-        """Return the row of an interval that ended with a record (None: that lasts).
-
-        It is not proven where it begins if that is before ``hole``, the offset behind missing records.
-        """
+    def _assignment(self, kind: str, interval: Interval, until: LogPosition | None) -> AssignmentRow:
+        """Return the row of an interval that ended with a record (None: that lasts)."""
         member_id, resource, partition, since, epoch, seen = interval
         return AssignmentRow(
             self.group.group_id,
@@ -262,7 +255,7 @@ class HistoryWriter:
             since,
             until,
             until is None,
-            seen and since.offset >= hole,
+            seen and self.open_history.past.saw_since(since, lasts=until is None),
         )
 
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
@@ -347,7 +340,7 @@ class HistoryWriter:
             if membership.first_epoch is None and membership.missing is None:
                 membership.first_epoch = epoch
                 if not seen_to_join:
-                    membership.came_by, membership.missing = "unknown", grounds.NOT_SEEN_TO_JOIN
+                    membership.was_not_seen_to_join()
 
     def end_epoch(self, ended_by: str, at: LogPosition) -> None:
         """End the open epoch, if there is one."""
@@ -460,8 +453,8 @@ class HistoryWriter:
         open_history, epoch, rebalance = self.open_history, self.open_history.epoch, self.open_history.rebalance
         if epoch is not None and rebalance is not None:
             tally = open_history.ownership.tally() if self._has_owners else None
-            hole = open_history.past.hole
-            row = rebalance.row(self.group.group_id, self._type, epoch, outcome, tally, at, hole=hole)
+            is_seen = open_history.past.saw_since(epoch.opened)
+            row = rebalance.row(self.group.group_id, self._type, epoch, outcome, tally, at, is_seen=is_seen)
             yield without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch)
 
     def _lasting(self) -> Iterator[HistoryRow]:
@@ -476,10 +469,9 @@ class HistoryWriter:
         for topics in open_history.share_phases.values():
             for partitions in topics.values():
                 yield from partitions.values()
-        hole = open_history.past.hole if open_history.past.is_lost else -1
         for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for interval in holdings:
-                yield self._assignment(kind, interval, None, hole)
+                yield self._assignment(kind, interval, None)
 
     @property
     def _has_owners(self) -> bool:

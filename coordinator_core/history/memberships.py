@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.history.causes import DEPARTED, CauseKind, cause
+from coordinator_core.history.grounds import NOT_SEEN_TO_GO_ON
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
@@ -32,10 +33,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         open_history.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
         return
     membership.came_by, membership.replaces = REPLACED, replaced.member_id
-    if _may_lack_epoch(open_history):
-        membership.missing = open_history.past.doubt
-    else:
-        membership.first_epoch = open_history.last_epoch
+    membership.first_epoch = open_history.epoch_of(membership)
     # A static member of the classic protocol says nothing to its group when it goes.
     hint = AWAY_UNSEEN if open_history.type == CLASSIC or replaced.speaks_classic else None
     replaced.went_by, replaced.hint = REPLACED, hint
@@ -54,12 +52,6 @@ def _replaced(open_history: OpenHistory, membership: OpenMembership) -> OpenMemb
     return next((gone for gone in departed if gone.instance_id == membership.instance_id), None)
 
 
-def _may_lack_epoch(open_history: OpenHistory) -> bool:
-    """Whether an epoch may have opened in records that are lost; a generation says all about its group."""
-    past = open_history.past
-    return open_history.type != CLASSIC and past.doubt is not None and past.is_lost
-
-
 def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     """Record that a member was removed; nothing happens if it was not known."""
     open_history = writer.open_history
@@ -68,18 +60,13 @@ def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     membership = open_history.memberships.pop(member_id, None)
     if membership is None:
         return
-    membership.left, membership.went_by, membership.last_epoch = at, LEFT_OR_EXPIRED, open_history.last_epoch
-    if _may_lack_epoch(open_history):
-        membership.last_epoch, membership.missing = None, membership.missing or open_history.past.doubt
+    membership.left, membership.went_by, membership.last_epoch = at, LEFT_OR_EXPIRED, open_history.epoch_of(membership)
     open_history.departed[member_id] = membership
     instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
     kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
     if away is not None:
         detail = f"left at offset {away.offset} and did not return"
     open_history.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
-
-
-NOT_SEEN_TO_GO_ON = "whether the member went on in the consumer group"
 
 
 def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
@@ -93,7 +80,7 @@ def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
     begin = epoch.batch if epoch.batch >= 0 else min(ends, default=at.offset) - 1
     if coverage is None or not coverage.unbroken(at.partition, begin, at.offset):
         for membership in open_history.crossing.values():
-            membership.missing = membership.missing or open_history.past.doubt or NOT_SEEN_TO_GO_ON
+            open_history.past.rest(membership, NOT_SEEN_TO_GO_ON)
         return
     for member_id, membership in open_history.crossing.items():
         membership.went_by, instance = LEFT_OR_EXPIRED, membership.instance_id

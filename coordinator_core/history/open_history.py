@@ -12,11 +12,11 @@ from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.first_epochs import FIRST_EPOCH
-from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE
+from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NOT_SHOWN_BEFORE
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause, ShareInitializationRow
-from coordinator_core.history.seen_past import SeenPast
+from coordinator_core.history.testimony import SeenPast
 from coordinator_core.records import LogPosition
 from coordinator_core.state_json import StoredAs
 
@@ -149,9 +149,17 @@ class OpenHistory:
         if self.rebalance is not None:
             self.rebalance.members_before = None
         for known, membership in self.memberships.items():
-            membership.came_by, membership.first_epoch, membership.missing = "unknown", None, NOT_SEEN_TO_JOIN
+            membership.was_not_seen_to_join()
             self.current.doubt(known)
             self.target.doubt(known)
+
+    def epoch_of(self, membership: OpenMembership) -> int | None:
+        """Return the last epoch, with which a member comes or goes; None: it is not known, which the member notes.
+
+        A generation says all about its group.
+        """
+        is_told = self.type == GroupType.CLASSIC
+        return self.last_epoch if is_told else self.past.read_epoch(membership, self.last_epoch)
 
     def epoch_before(self, number: int) -> int | None:
         """Return the epoch or generation before this one; None: there is none, or it is not known.
@@ -185,8 +193,8 @@ class OpenHistory:
         self.memberships.clear()
         self.departed.clear()
         for membership in self.crossing.values():
-            if membership.left is None and self.past.doubt is not None:
-                membership.missing = membership.missing or self.past.doubt
+            if membership.left is None:
+                self.past.rest(membership)
             membership.left = membership.left or at
             membership.went_by = membership.went_by or how
 

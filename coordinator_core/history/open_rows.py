@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from coordinator_core.clients.known_clients import UNKNOWN_CLIENT, Told
 from coordinator_core.groups.streams.readiness import TopologyCheck
+from coordinator_core.history.grounds import NOT_SEEN_TO_JOIN
 from coordinator_core.history.holdings import Tally, no_times
 from coordinator_core.history.rows import (
     REACHED_NOT_READY,
@@ -155,15 +156,15 @@ class OpenRebalance:
         tally: Tally | None,
         finished: LogPosition | None,
         *,
-        hole: int,
+        is_seen: bool,
     ) -> RebalanceRow:
         """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups).
 
-        It may have converged among records that are missing before offset ``hole``: then its outcome is unknown.
+        Where it is not seen (``is_seen``) what came after it began, it may have converged before it ended otherwise.
         """
         at, is_open = epoch.opened, outcome == "open"
         began, knows_members = at.timestamp_ms, self.knows_members and epoch.knows_members
-        is_seen = outcome in ("converged", REACHED_NOT_READY) or at.offset >= hole
+        is_seen = is_seen or outcome in ("converged", REACHED_NOT_READY)
         # A member that has not reached the target may be one that has gone; without members it was emptied at once.
         rests_on_members = not is_open or self.target is not None
         if not is_seen or (rests_on_members and not knows_members):
@@ -251,6 +252,10 @@ class OpenMembership:
     def is_replaced(self) -> bool:
         """Whether it left, and another member has its instance id."""
         return self.went_by == REPLACED
+
+    def was_not_seen_to_join(self) -> None:
+        """Note that it may have been there before: nothing that it has here began with it."""
+        self.came_by, self.missing = "unknown", NOT_SEEN_TO_JOIN
 
     def waits_for_regex(self, doubt: str | None) -> bool:
         """Whether the member, which opened no epoch, joined and waits for its regex. Where records are missing

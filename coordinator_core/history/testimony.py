@@ -1,4 +1,6 @@
-"""How much of a group's past was seen: what its state, and what is counted between two records, can be relied on for.
+"""The testimony of a log on one group: how much of its past was seen, and what rows lack that rest on more than that.
+
+What a row says of the past is read here, with the row in hand: what is not known of it, the row lacks from then on.
 
 Compaction keeps the last record of each key among those that it cleaned. So behind a hole that it made the state is
 not certain while the cleaned part goes on, as the last record of a key may lie ahead; it is from the first record on
@@ -11,10 +13,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.grounds import MAY_GO_ON, lost_offsets
 from coordinator_core.records import CoordinatorRecord, LogPosition
+
+
+class Resting(Protocol):
+    """A row that is not final, and in words the first thing that is not known of what it rests on."""
+
+    missing: str | None
 
 
 @dataclass(slots=True)
@@ -44,10 +53,26 @@ class SeenPast:
     born_behind: str | None = None
     written: dict[str, bool] = field(default_factory=dict)
 
-    @property
-    def hole(self) -> int:
-        """The offset behind the last hole in the group's records; -1: there is none."""
-        return -1 if self.first is None or self.is_first_ever else self.first.offset
+    def rest(self, row: Resting, otherwise: str | None = None) -> None:
+        """Note that a row says what was between the last epoch and now; ``otherwise``: what it lacks if nothing is
+        known to be missing of that.
+        """
+        row.missing = row.missing or self.doubt or otherwise
+
+    def read_epoch(self, row: Resting, epoch: int | None) -> int | None:
+        """Return the last epoch for a row that says that it was open now: others may have opened in lost records."""
+        if self.doubt is None or not self.is_lost:
+            return epoch
+        self.rest(row)
+        return None
+
+    def saw_since(self, at: LogPosition, *, lasts: bool = False) -> bool:
+        """Whether no record can be missing behind the one with which something began.
+
+        What ``lasts`` is known by the last record of its key, which compaction leaves.
+        """
+        is_whole = self.first is None or self.is_first_ever or at.offset >= self.first.offset
+        return is_whole or (lasts and not self.is_lost)
 
     def follow(self, record: CoordinatorRecord, coverage: Coverage, *, from_start: bool) -> bool:
         """Take in the group's next record; return whether records may be missing before it.
