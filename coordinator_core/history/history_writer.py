@@ -304,7 +304,7 @@ class HistoryWriter:
             return False
         there = [topic for topic in (self.topics.topic_at(name, at.timestamp_ms) for name in subscribed) if topic]
         ownership = self.open_history.ownership
-        return bool(there) and all(ownership.known(("partition", topic.id)) >= topic.partitions for topic in there)
+        return bool(there) and all(ownership.seen(("partition", topic.id)) >= topic.partitions for topic in there)
 
     def _knows_members(self, missing: str | None) -> bool:
         """Whether no member can be missing in an epoch that opens now; ``missing``: the part of its past not seen."""

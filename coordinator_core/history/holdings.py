@@ -141,7 +141,7 @@ class Tally(NamedTuple):
     """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner.
 
     None: not known, as some of them may have gone with their topics, or the group may have unsubscribed from them for a
-    time, or they are of another topic by now: then they did not move.
+    time, or they are of another topic by now: then they did not move. Where one is not known, those behind it are not.
     """
 
     moved: int | None
@@ -158,6 +158,9 @@ class Tally(NamedTuple):
         return NO_TIMES if self.idle_ms is None else None
 
 
+ALL, ALL_BUT_TIMES, MOVES, NONE = 5, 3, 2, 0
+"""So many figures of a tally are known: all; those without the times; of units that have an owner again; none."""
+
 _NAMES = list[tuple[str, str, dict[int, str]]]
 _STORED_OWNERS = StoredAs(_NAMES, units_to_list, UnitOwners.of_list)
 _STORED_NAMES = StoredAs(_NAMES, units_to_list, units_of_list)
@@ -171,10 +174,9 @@ class Ownership:
     ``idle`` has the units without an owner since a member gave them up, which ``last`` names. ``before`` has, for every
     unit given up in this rebalance, its owner at the beginning. ``replaced`` has static members by their former member
     ids: units that pass from the former id to the new one are not given up. ``in_doubt`` are topics with idle
-    partitions that may no longer have been there, with whether the group may have unsubscribed from them, too;
-    ``is_vague``: of some that have an owner again it is not known for how long they were idle; ``lacks_times``: as
-    records have no times; ``may_be_others``: some of them may be of another topic of that name, and then they did not
-    move.
+    partitions that may no longer have been there, with whether the group may have unsubscribed from them, too.
+    ``known`` is how many figures of the tally are known by what has an owner again: it may have been idle for another
+    time, or be of another topic of that name.
     """
 
     owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
@@ -185,9 +187,7 @@ class Ownership:
     idle_ms: int = 0
     idle_max_ms: int = 0
     in_doubt: dict[str, bool] = field(default_factory=dict)
-    is_vague: bool = False
-    lacks_times: bool = False
-    may_be_others: bool = False
+    known: int = ALL
 
     def copy(self) -> Ownership:
         """Return a copy that can be changed without changing this one."""
@@ -209,8 +209,8 @@ class Ownership:
                 if resource[0] not in SHARED_ROLES:
                     were_idle = self._take(resource, new, changed.member_id, at)
                     topic = resource[1]
-                    self.is_vague |= topic in self.in_doubt and (by_name or self.in_doubt[topic])
-                    self.may_be_others |= topic in self.in_doubt and by_name and were_idle
+                    if topic in self.in_doubt and (by_name or self.in_doubt[topic]):
+                        self.known = min(self.known, NONE if by_name and were_idle else MOVES)
 
     def _release(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
         """``member_id`` gives up partitions; nothing happens to those of which it was not the owner."""
@@ -252,7 +252,7 @@ class Ownership:
     def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
         lasted_ms = elapsed_ms(since.timestamp_ms, until.timestamp_ms)
         if lasted_ms is None:
-            self.lacks_times = True
+            self.known = min(self.known, ALL_BUT_TIMES)
             return
         self.idle_ms += max(lasted_ms, 0)
         self.idle_max_ms = max(self.idle_max_ms, lasted_ms)
@@ -263,7 +263,7 @@ class Ownership:
         """
         stopped = sum(len(numbers & self.owners.get(resource, {}).keys()) for resource, numbers in before.items())
         if lasted_ms is None:
-            self.lacks_times |= stopped > 0
+            self.known = min(self.known, ALL_BUT_TIMES if stopped else ALL)
             return
         self.idle_ms += stopped * lasted_ms
         self.idle_max_ms = max(self.idle_max_ms, lasted_ms if stopped else 0)
@@ -282,7 +282,7 @@ class Ownership:
     def tally(self) -> Tally:
         """Return the counts of units given up in this rebalance, by what happened to them so far."""
         moved = back = lost = 0
-        is_vague, may_not_have_moved = self.is_vague, self.may_be_others
+        known = self.known
         for resource, before in self.before.items():
             owners = self.owners.get(resource, {})
             may_be_unsubscribed = self.in_doubt.get(resource[1], False)
@@ -290,20 +290,15 @@ class Ownership:
                 now = owners.get(partition)
                 if now is None:
                     lost += 1
-                    is_vague = is_vague or resource[1] in self.in_doubt
+                    known = min(known, MOVES if resource[1] in self.in_doubt else ALL)
                     continue
-                may_not_have_moved = may_not_have_moved or may_be_unsubscribed
+                known = NONE if may_be_unsubscribed else known
                 if now == owner:
                     back += 1
                 elif not self.replaced or now != self._owner_before(owner):
                     moved += 1
-        if may_not_have_moved:
-            return Tally(None, None, None, None, None)
-        if is_vague:
-            return Tally(moved, back, None, None, None)
-        if self.lacks_times:
-            return Tally(moved, back, lost, None, None)
-        return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
+        figures = (moved, back, lost, self.idle_ms, self.idle_max_ms)
+        return Tally(*figures[:known], *(None,) * (ALL - known))
 
     def end(self, at: LogPosition) -> None:
         """End the rebalance, and no other one continues it: units without an owner now were idle until ``at``."""
@@ -333,7 +328,7 @@ class Ownership:
                         if partition >= count:
                             del before[partition], idle[partition]
 
-    def known(self, resource: Resource) -> int:
+    def seen(self, resource: Resource) -> int:
         """How many units of a resource have an owner, or had one that was seen to give them up."""
         return len(self.owners.get(resource, ())) + len(self.idle.get(resource, ()))
 
@@ -374,8 +369,7 @@ class Ownership:
         self.before = kept
         if self.replaced and not any(kept.values()):
             self.replaced.clear()
-        self.idle_ms = self.idle_max_ms = 0
-        self.is_vague = self.lacks_times = self.may_be_others = False
+        self.idle_ms, self.idle_max_ms, self.known = 0, 0, ALL
         still_idle = {resource[1] for resource, partitions in self.idle.items() if partitions}
         self.in_doubt = {topic: doubt for topic, doubt in self.in_doubt.items() if topic in still_idle}
 
@@ -383,8 +377,7 @@ class Ownership:
         """Forget all owners, and all units in flight."""
         for of_units in (self.owners, self.idle, self.last, self.before, self.replaced, self.in_doubt):
             of_units.clear()
-        self.idle_ms = self.idle_max_ms = 0
-        self.is_vague = self.lacks_times = self.may_be_others = False
+        self.idle_ms, self.idle_max_ms, self.known = 0, 0, ALL
 
 
 def _copy(of_units: OfUnits[T]) -> OfUnits[T]:

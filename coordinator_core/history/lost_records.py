@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
@@ -196,21 +196,22 @@ def _family(row: LastingRow) -> Family:
     return Family.CONNECT if getattr(row, "group_type", None) == GroupType.CONNECT else Family.GROUP
 
 
+def lacking(row: AnyRow, missing: str) -> AnyRow:
+    """Return a row without a part of what it rests on; of several it names the first."""
+    known: Any = row
+    told = {"missing": known.missing or missing} if "missing" in known._fields else {}
+    return cast("AnyRow", known._replace(history_complete=False, **told))
+
+
 def _in_doubt(row: LastingRow, missing: str) -> LastingRow | None:
     match row:
         case Violation():
             return None
-        case AssignmentRow():
-            return row._replace(history_complete=False)
-        case ShareInitializationRow():
-            outcome = "unknown" if row.outcome == "open" else row.outcome
-            return row._replace(history_complete=False, outcome=outcome)
         case GroupEpochRow():
-            return row._replace(history_complete=False, missing=row.missing or missing, state=None)
-        case RebalanceRow():
-            outcome = "unknown" if row.outcome == "open" else row.outcome
-            return row._replace(history_complete=False, missing=row.missing or missing, outcome=outcome)
-    return row._replace(history_complete=False, missing=row.missing or missing)
+            row = row._replace(state=None)
+        case RebalanceRow(outcome="open") | ShareInitializationRow(outcome="open"):
+            row = row._replace(outcome="unknown")
+    return lacking(row, missing)
 
 
 def _begin(row: LastingRow) -> LogPosition:

@@ -20,6 +20,7 @@ from coordinator_core.groups.share.state_log import (
 from coordinator_core.history import grounds
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.dead_letters import why_not_queued
+from coordinator_core.history.lost_records import lacking
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
 from coordinator_core.records import SHARE_LOG, LogPosition
 from coordinator_core.state_json import StoredAs
@@ -196,7 +197,7 @@ def _ended(row: SharePartitionRow, record: ShareStateRecord, before: KnownBefore
     """End a row. What it said may have ended before, by a record that is lost."""
     ended_by = STATE_DELETED if record.value is None else NEXT_WRITE
     if not before.is_certain:
-        row = row._replace(history_complete=False, missing=row.missing or _missing(before, record.at))
+        row = lacking(row, _missing(before, record.at))
     return row._replace(until=record.at, ended_by=ended_by, is_open=False)
 
 
