@@ -45,7 +45,8 @@ SHARED: Final = 2
 TABLES: Final = """\
 The tables, with the Spark types of their columns. [Views](sql.md) add timestamps for questions in SQL.
 
-- Null: it is not known, or there is none, unless the column says otherwise.
+- A column without a type is a string.
+- Null: it is not known, there is none, it lasts, or rows of this kind do not have it, unless the column says otherwise.
 - Times (`..._ms`) are milliseconds since the epoch.
 - A position in the log (`at`, `since`, `opened`, ...) is a struct of `partition`, `offset` and `timestamp_ms`: it
   names a row of `group_records` by `log_partition` and `log_offset`.
@@ -55,12 +56,14 @@ The tables, with the Spark types of their columns. [Views](sql.md) add timestamp
 
 JOINED: Final = """
 ## How tables fit together
+
+All with the same `cluster`:
 """
 
 SHARED_COLUMNS: Final = "\n## Columns of many tables\n"
 SAID_ONCE: Final = re.compile(
-    r"[;,] (null: (unknown|not known|none|no version is known|not in the dump|not seen|none is known|it has none)"
-    r"|null if the dump does not contain it|ms since the epoch|ms|sorts by time)(?=;|$)"
+    r"[;,] (null: [^;]*\b(unknown|not known|known|seen|lack|say|cannot be|none|not there|not in the|not the)\b[^;]*"
+    r"|null (if|while|unless) [^;]*|ms since the epoch|ms|sorts by time)(?=;|$)"
 )
 """What the beginning of the page says of all columns."""
 EMPTY_WORDS: Final = frozenset(("the", "of", "a", "name", "number", "id"))
@@ -168,11 +171,9 @@ One thing is told once. A storm does not count the rebalances that follow a coor
 flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
 groups in a storm of the cluster. Who was restarted in a deploy, or stopped with all others, does not flap.
 
-A threshold is a setting of section `findings`; without one any value counts. Where no certainty is named, the log
-proves the finding.
+A threshold is a setting of section `findings`; without one any value counts. Each finding itself says what it means for
+the records, and how sure it is (`meaning`, `certainty`).
 """
-CAVEAT: Final = re.compile(r"[;.] |[Ll]ikely")
-"""What a certainty has that says more than that the finding is proven."""
 
 SCENARIOS: Final = """\
 `coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster, to see what a
@@ -241,15 +242,12 @@ def _findings() -> Iterator[str]:
         names = [f"[{name}](#{name})" for name, row in rows.items() if row["Level"] == level]
         yield f"- **{level}**: {rule} {', '.join(names)}"
     for kind in findings.FindingKind:
-        row, texts = rows[kind.value], texts_of(kind)
+        row = rows[kind.value]
         yield f"\n## {kind}\n"
         yield f"{row['Level'].capitalize()} ({row['Weight']}). {row['Says']}\n"
         least = "" if row["Threshold"] == "any" else f", at least {row['Threshold']}"
         yield f"- Value: {row['Value']}{least}"
-        yield f"- Effect: {texts.meaning}"
-        yield f"- To do: {texts.advice}"
-        if CAVEAT.search(texts.certainty):
-            yield f"- Certainty: {texts.certainty}"
+        yield f"- To do: {texts_of(kind).advice}"
 
 
 def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -264,7 +262,8 @@ def _items(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """Yield rows as a list: a name, what kind it is of if rows have that, and its text."""
     for row in rows:
         *name, text = row.values()
-        yield f"- {' '.join(name)}: {text}" if text else f"- {' '.join(name)}"
+        named = " ".join(filter(None, name))
+        yield f"- {named}: {text}" if text else f"- {named}"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -325,12 +324,11 @@ def _without_shared(
 
 
 def _join(join: Join) -> Mapping[str, str]:
-    columns = (f"`{one}`" if one == other else f"`{one}` = `{other}`" for one, other in join.columns)
+    columns = (f"`{one}`" if one == other else f"`{one}` = `{other}`" for one, other in join.columns[1:])
     return {
         "Rows of": f"`{join.table}`",
         "with": ", ".join(columns),
-        "name": f"{'one row' if join.to_one else 'rows'} of `{join.other}`",
-        "Meaning": join.meaning,
+        "name": f"{'one row' if join.to_one else 'rows'} of `{join.other}`: {join.meaning}",
     }
 
 
@@ -339,7 +337,8 @@ def _column(field: pa.Field) -> Mapping[str, str]:
     if pa.types.is_boolean(field.type):
         about = re.sub("^[Tt]rue(:| if) ", "", about)
     says_more = {*re.findall(r"\w+", about.lower())} - {*field.name.split("_")} - EMPTY_WORDS
-    return {"Column": f"`{field.name}`", "Type": _type(field.type), "Meaning": about if says_more else ""}
+    of_type = "" if pa.types.is_string(field.type) else _type(field.type)
+    return {"Column": f"`{field.name}`", "Type": of_type, "Meaning": about if says_more else ""}
 
 
 def _type(of_type: pa.DataType) -> str:
