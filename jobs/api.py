@@ -43,7 +43,7 @@ from jobs.api_columns import (
     REMOVALS_SCHEMA,
     REWINDS_SCHEMA,
 )
-from jobs.pipeline import decode, ingest, offsets, replay
+from jobs.pipeline import beside_logs, broker_logs, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.queries.from_tables.answers import StoredAnswers
@@ -59,8 +59,10 @@ from jobs.relations.logs import log_reaches
 from jobs.relations.moment import AsOf
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.topics import topics_given
-from jobs.settings import Settings, load
+from jobs.settings import Settings, load, over
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
+from jobs.sources.files import with_copy
+from jobs.sources.log_settings import files_beside, layers_beside
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
 from jobs.tables.columns import plain
@@ -68,7 +70,7 @@ from jobs.tables.delta import Tables
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.one_writer import check_damage, writing
-from jobs.tables.reader import Value, sql_name, sql_text
+from jobs.tables.reader import Value, missing_table, sql_name, sql_text
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
@@ -111,11 +113,21 @@ class CoordinatorAudit:
     def ingest(self, *paths: str, dump_format: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[RunRow]:
         """Ingest dumps into the tables, each record once, decoded. Return the rows added to ``runs``.
 
+        A file ``coordinator-audit.yaml`` beside a log counts as for the commands: for the cluster and the settings that
+        have their defaults, and for what is taken in with the log.
+
         Raises:
             InputError: a path does not exist, or is not a dump, or the records are of two logs or clusters.
+            UsageError: the file beside a log has what is not a setting of a log.
         """
+        if beside := [*layers_beside(files_beside(paths))]:
+            self.settings = over(beside, self.settings.model_copy(update={"cluster": self.cluster}))
+            self.cluster = self.settings.cluster
+        chosen = self.settings.input.model_copy(update={"paths": list(paths)})
         with self._writing(begin=True):
-            dumps = open_dump(self.tables.session, paths, dump_format=dump_format, topic=topic)
+            more = beside_logs.take(self.tables, chosen, self.cluster, _warn, dump_format)
+            topics = with_copy(chosen.copied_topic)
+            dumps = open_dump(self.tables.session, more.dumps, dump_format=dump_format, topic=topic, topics=topics)
             return ingest.run(self.tables, dumps, self.cluster)
 
     def decode(self) -> list[RunRow]:
@@ -126,7 +138,9 @@ class CoordinatorAudit:
     def replay(self, *, rebuild: bool = False) -> list[replay.ReplaySummary]:
         """Replay the records that are not replayed yet, or with ``rebuild`` all. Return a summary for each cluster."""
         with self._writing():
-            return replay.run(self.tables, self.settings.audit, rebuild=rebuild)
+            summaries = replay.run(self.tables, self.settings.audit, rebuild=rebuild)
+            broker_logs.settle(self.tables, self.cluster)
+            return summaries
 
     def keep_offsets(self, end_offsets: str | None = None) -> int:
         """Store the committed offsets as of the newest run. Return their number.
@@ -153,8 +167,8 @@ class CoordinatorAudit:
             InputError: the records contradict each other, such as those of two clusters.
         """
         check_damage(self.tables)
-        if not begin:
-            self.tables.read(LOG_RECORDS)
+        if not (begin or self.tables.exists(LOG_RECORDS)):
+            raise missing_table(self.tables.location, LOG_RECORDS.name)
         lease = timedelta(minutes=self.settings.nightly.lease_minutes)
         with own_errors(), writing(self.tables, lease):
             yield
@@ -456,6 +470,10 @@ class CoordinatorAudit:
 
     def _reader(self, given: Mapping[str, str] | None = None) -> SparkReader:
         return SparkReader(self.tables.spark, self.tables.location, given)
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(reason, IncompleteLogWarning, stacklevel=2)
 
 
 def _known(answers: StoredAnswers, group: str) -> GroupHistory:

@@ -264,6 +264,20 @@ def combine(stack: Iterable[Layer]) -> Settings:
     return settings
 
 
+def over(beside: Iterable[Layer], chosen: Settings) -> Settings:
+    """Return settings with those ``beside`` logs, which what they have other than the defaults goes before."""
+    own = _differing(chosen.model_dump(mode="json"), combine([_defaults()]).model_dump(mode="json"))
+    return combine([_defaults(), *beside, Layer("settings", own)])
+
+
+def _differing(values: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, object]:
+    both = ((name, value, usual.get(name)) for name, value in values.items() if value != usual.get(name))
+    return {
+        name: _differing(value, other) if isinstance(value, Mapping) and isinstance(other, Mapping) else value
+        for name, value, other in both
+    }
+
+
 def assignments(texts: Iterable[str]) -> dict[str, object]:
     """Return flags by name from texts such as ``spark.master=local[2]``; the value is YAML.
 

@@ -16,7 +16,6 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.log_settings import note_beside
 from jobs.cli.options import (
     BrokerLogOption,
     BrokerZoneOption,
@@ -37,6 +36,7 @@ from jobs.queries.interface import Answers, no_history
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.copies import copies_in_words, without_tails
 from jobs.sources.files import LogFile, find_group_logs, with_copy
+from jobs.sources.log_settings import note_beside
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
@@ -138,7 +138,7 @@ class AnswerSource:
     @cached_property
     def _beside(self) -> list[Layer]:
         """The settings in the files beside the logs, which are noted once."""
-        return note_beside(self.log or (), self.console)
+        return note_beside(self.log or (), self.console.note)
 
     @cached_property
     def _told(self) -> ToldOfLog:

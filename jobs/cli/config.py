@@ -12,10 +12,10 @@ import typer
 
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.log_settings import note_beside
 from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption
 from jobs.cli.output import print_json
 from jobs.secret_values import shown, shown_name
+from jobs.sources.log_settings import note_beside
 
 if TYPE_CHECKING:
     from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
@@ -41,7 +41,7 @@ def config_command(
     if log and tables is not None:
         raise typer.BadParameter("give either --log PATH or --tables PLACE")
     console = Console.of(context)
-    beside = note_beside(log or (), console)
+    beside = note_beside(log or (), console.note)
     flags = settings.assignments(assignments or [])
     effective = settings.explain(settings.layers(config, os.environ, flags, beside))
     lines = [(shown_name(name), shown(name, known), origin) for name, known, origin in effective]

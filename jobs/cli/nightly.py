@@ -11,11 +11,11 @@ from jobs import nightly_run
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
-from jobs.cli.log_settings import note_beside
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines, print_written
 from jobs.cli.table_options import TableOptions, name_jvm_output
+from jobs.sources.log_settings import note_beside
 from jobs.tables import runner
 
 
@@ -48,7 +48,7 @@ def nightly_command(
         "input.broker_log_zone": broker_log_zone,
         "nightly.report": report,
     }
-    beside = note_beside(options.chosen(**flags).input.paths, console)
+    beside = note_beside(options.chosen(**flags).input.paths, console.note)
     nightly_run.check_settings(options.chosen(beside, **flags))
     before = runner.choose(chosen := options.chosen(beside, **flags))
     if before.name == runner.LOCAL and chosen.checks.project is None:

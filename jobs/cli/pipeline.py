@@ -11,20 +11,18 @@ import typer
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
-from jobs.cli.log_settings import note_beside
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines
 from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
-from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
+from jobs.pipeline import beside_logs, broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.secret_values import without_credentials
-from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.sources.files import log_name, with_copy
-from jobs.sources.snapshot_files import is_snapshot
+from jobs.sources.log_settings import note_beside
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
@@ -84,19 +82,13 @@ def ingest_command(
         "input.broker_logs": [str(path) for path in broker_log or ()] or None,
         "input.broker_log_zone": broker_log_zone,
     }
-    beside = note_beside(paths, console)
-    given = options.chosen(beside, **flags).input
-    of_cluster = [path for path in given.dumps if dump_format is None and is_snapshot(path)]
-    paths = [path for path in given.dumps if path not in of_cluster]
-    zone = None if given.broker_log_zone is None else parse_zone(given.broker_log_zone)
+    beside = note_beside(paths, console.note)
     with options.writing(begin=True, beside=beside, **flags) as (tables, chosen):
-        if given.broker_logs:
-            with console.step("taking in broker logs"):
-                lines = broker_logs.take(tables, given.broker_logs, chosen.cluster, console.warn, zone)
+        with console.step("taking in what is beside the logs"):
+            lines, taken, paths = beside_logs.take(tables, chosen.input, chosen.cluster, console.warn, dump_format)
+        if lines is not None:
             console.note(f"broker logs: {lines} lines of the coordinator", lines=lines)
-        if of_cluster:
-            with console.step("taking in snapshots"):
-                taken = snapshots.take(tables, of_cluster, chosen.cluster)
+        if taken is not None:
             console.note(
                 f"snapshots: {taken.snapshots} new, with {taken.end_offsets} partitions and {taken.settings} settings",
                 **taken._asdict(),
@@ -114,7 +106,7 @@ def ingest_command(
                     topic=topic,
                     kafka=kafka,
                     warn=console.warn,
-                    topics=with_copy(given.copied_topic),
+                    topics=with_copy(chosen.input.copied_topic),
                 )
             with console.step("ingesting the dumps"):
                 rows = ingest.run(tables, dumps, chosen.cluster)

@@ -26,7 +26,6 @@ from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.checks.gates import Gate
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.log_settings import note_beside
 from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
 from jobs.cli.watch_lines import lines
@@ -37,6 +36,7 @@ from jobs.queries.from_logs.given import counted_by, given_logs, given_share_sta
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import GROUP_TOPICS
+from jobs.sources.log_settings import note_beside
 from jobs.watch.events import FindingEvent, WatchEvent
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.followed_log import Reached
@@ -149,7 +149,7 @@ def watch_command(
     worse or better. Stop it with Ctrl-C.
     """
     console = Console.of(context)
-    chosen = load(config, flags={"audit.profile": profile}, beside=note_beside(log or (), console))
+    chosen = load(config, flags={"audit.profile": profile}, beside=note_beside(log or (), console.note))
     told = topics or (None if chosen.input.topics is None else Path(chosen.input.topics))
     with ExitStack() as stack:
         hook = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,6 @@ from coordinator_core.errors import UsageError
 from jobs.sources.left_beside import FOLDER
 
 if TYPE_CHECKING:
-    from jobs.cli.console import Console
     from jobs.settings import Layer
 
 FILE_NAME: Final = "coordinator-audit.yaml"
@@ -50,12 +49,12 @@ def _folder_of(log: str) -> Path:
     return Path(log) if is_whole else Path(log).parent
 
 
-def note_beside(logs: Iterable[str | os.PathLike[str]], console: Console) -> list[Layer]:
+def note_beside(logs: Iterable[str | os.PathLike[str]], note: Callable[..., None]) -> list[Layer]:
     """Return the settings in the files beside these logs, and say which files these are. Raise as ``layers_beside``."""
     files = files_beside(logs)
     found = list(layers_beside(files)) if files else []
     for file in files:
-        console.note(f"settings of the log: {file}", file=str(file))
+        note(f"settings of the log: {file}", file=str(file))
     return found
 
 

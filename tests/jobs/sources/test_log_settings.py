@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from coordinator_core.errors import UsageError
+from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
-from jobs.cli.log_settings import files_beside, layers_beside
 from jobs.settings import load
+from jobs.sources.log_settings import files_beside, layers_beside
 from tests.shared_data import ROOT
 
 ASKED = ["explain", "B-range-5175@6"]
@@ -45,6 +47,27 @@ def test_a_question_takes_what_options_do_not_say_from_the_file_beside_the_log(l
     won = CliRunner().invoke(app, [*ASKED, "--log", str(log), "--broker-log", str(other), "--profile", "kafka-4.1"])
     assert "left, or its session expired" in won.stdout
     assert "kafka-4.0" not in won.stdout
+
+
+@pytest.mark.parametrize("own", [{}, {"cluster": "mine", "settings": load(flags={"audit.profile": "kafka-4.1"})}])
+def test_the_python_api_takes_the_same_from_it(log: Path, tmp_path: Path, own: dict[str, Any]) -> None:
+    """What is not left at its default goes before it, as an option does."""
+    settings_of(
+        log, "cluster: shop\ninput: {broker_logs: ['server*.log'], broker_log_zone: UTC}\naudit: {profile: kafka-4.0}\n"
+    )
+    without_spark: Any = None
+    audit = CoordinatorAudit(without_spark, str(tmp_path / "tables"), **own)
+    audit.ingest(str(log))
+    audit.decode()
+    audit.replay()
+    assert audit.cluster == own.get("cluster", "shop")
+    options = ["--profile", "kafka-4.1"] if own else []
+    told = CliRunner().invoke(app, [*ASKED, "--log", str(log), *options]).stdout
+    sentences = [sentence.text for sentence in audit.explain("B-range-5175", 6)]
+    assert sentences
+    assert all(sentence in told for sentence in sentences)
+    assert any(f"left ({log}/server.log:23)" in sentence for sentence in sentences)
+    assert any("kafka-4.0" in sentence for sentence in sentences) is not bool(own)
 
 
 def test_a_night_takes_cluster_and_broker_logs_from_it(log: Path, tmp_path: Path) -> None:
