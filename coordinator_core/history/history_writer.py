@@ -76,7 +76,8 @@ class HistoryWriter:
         open_history = self.open_history
         if self.coverage is None:
             return
-        if open_history.past.follow(record, self.coverage, from_start=self.group.from_start):
+        has_ended = open_history.ended is not None
+        if open_history.past.follow(record, self.coverage, from_start=self.group.from_start, has_ended=has_ended):
             self._doubt_lasting()
 
     def lose(self, at: LogPosition, missing: str) -> None:
@@ -204,9 +205,9 @@ class HistoryWriter:
         open_history.resubscribed.clear()
         open_history.unseen.clear()
         open_history.due_ms = None
-        open_history.reborn = True
         if how == "group deleted":
-            open_history.past.begin_life()
+            open_history.past.begin_life(at)
+            open_history.reborn = open_history.past.missing is None
             open_history.last_epoch = open_history.last_members = None
             open_history.changes.clear()
 
@@ -420,13 +421,13 @@ class HistoryWriter:
             return is_first and not past.may_go_on
         if coverage is None:
             return is_first or open_history.reborn
-        if not (open_history.reborn or past.missing is None):
+        if past.missing is not None:
             batch = open_history.operation[1] if open_history.operation is not None else -1
             if past.first is None or not (is_first and past.is_first_ever):
                 return False
             if not coverage.unbroken(at.partition, batch if batch >= 0 else past.first.offset, at.offset):
                 return False
-            past.begin_life()
+            past.begin_life(at)
         return True
 
     # --- as of now ---------------------------------------------------------------------------------------------------

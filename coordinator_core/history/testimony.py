@@ -36,10 +36,10 @@ class SeenPast:
     did not remove, or may not have.
 
     ``first`` is the group's first record since the last hole, ``last`` the offset of its last one; ``is_first_ever``
-    says that no record of the group came before ``first``, nor is it a tombstone. ``written`` are the keys of its
-    records since then, as long as none was written twice. ``is_dirty``: the log holds a record that a later one
-    replaced, and so no compaction came there. ``born_behind`` are the missing records behind which the group seems to
-    have begun.
+    says that no record of the group, or its end, came before ``first``, nor is it a tombstone. ``written`` are the
+    keys of its records since then, as long as none was written twice. ``is_dirty``: the log holds a record that a later
+    one replaced, and so no compaction came there. ``born_behind`` are the missing records behind which the group seems
+    to have begun.
     """
 
     first: LogPosition | None = None
@@ -74,10 +74,10 @@ class SeenPast:
         is_whole = self.first is None or self.is_first_ever or at.offset >= self.first.offset
         return is_whole or (lasts and not self.is_lost)
 
-    def follow(self, record: CoordinatorRecord, coverage: Coverage, *, from_start: bool) -> bool:
+    def follow(self, record: CoordinatorRecord, coverage: Coverage, *, from_start: bool, has_ended: bool) -> bool:
         """Take in the group's next record; return whether records may be missing before it.
 
-        ``from_start``: the log was read from its start, compacted or not.
+        ``from_start``: the log was read from its start, compacted or not. ``has_ended``: the group had ended before.
         """
         partition, offset = record.at.partition, record.at.offset
         begin = 0 if self.last is None else self.last
@@ -87,7 +87,8 @@ class SeenPast:
             is_lost = self.is_dirty or not from_start or known is not None
             self.lose(known or lost_offsets(begin, offset), is_lost=is_lost)
         if is_hole or self.last is None:
-            self.is_first_ever, self.first = self.last is None and record.value is not None, record.at
+            is_new = self.last is None or has_ended
+            self.is_first_ever, self.first = is_new and record.value is not None, record.at
         self.last = offset
         if not self.is_dirty or self.missing is not None:
             self._note_key(record)
@@ -117,8 +118,10 @@ class SeenPast:
         if self.missing is None:
             self.written.clear()
 
-    def begin_life(self) -> None:
-        """The group's whole past was seen: it begins here, or ended."""
+    def begin_life(self, at: LogPosition) -> None:
+        """The group's whole past was seen: it begins at a record, or ended. What is missing behind that, still is."""
+        if self.first is not None and self.first.offset > at.offset:
+            return
         self.born_behind = self.missing
         self.missing, self.doubt, self.is_unsettled, self.is_lost = None, None, False, False
         self.written.clear()

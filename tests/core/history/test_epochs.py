@@ -422,6 +422,17 @@ def test_a_group_that_is_deleted_and_born_again():
     assert (reborn.epoch, reborn.history_complete, kinds(reborn)) == (2, True, ["member_joined"])
 
 
+@pytest.mark.parametrize(("number", "is_seen"), [(2, True), (7, False)])
+def test_records_that_are_missing_behind_the_end_of_a_group_may_be_those_of_its_next_life(number, is_seen):
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3)).write(*group_gone())
+    end = log.offset
+    log.skip(20).write(member("m9", "t"), epoch(number), target_epoch(number))
+    coverage = Coverage({0: [(0, end - 1), (end + 20, log.offset - 1)]})
+    reborn = log.rebalances(coverage=coverage)[-1]
+    assert (reborn.history_complete, reborn.members_before) == ((True, 0) if is_seen else (False, None))
+    assert kinds(reborn) == ["member_joined" if is_seen else "unknown"]
+
+
 def test_a_log_that_starts_in_the_middle_does_not_know_who_joined():
     log = GroupLog(offset=500).write(member("m1", "t"), epoch(9), target_epoch(9), current("m1", 9, 0))
     (row,) = log.rebalances()
