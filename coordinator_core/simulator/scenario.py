@@ -83,13 +83,10 @@ class ScenarioDelivery(Part):
     """What members of a share group do with the records that they get, if not accept them.
 
     They release the share ``releases`` of them and reject the share ``rejects``. Of the share ``forgets`` they say
-    nothing, so that its locks end. ``poison`` is the share of the topic's records that no member can process: each
-    member releases them, until the delivery limit is reached. ``aborted`` is the share of the topic's records whose
-    transaction was aborted: with ``share.isolation.level`` ``read_committed`` no member gets them, and the leader
-    counts them as settled without a word in the state; without it they are records like any other. Lock duration
-    (``share.record.lock.duration.ms``), delivery limit (``share.delivery.count.limit``) and
-    ``share.auto.offset.reset`` are among the group's ``config``; a member that crashes or leaves gives its records
-    back, one that hangs holds them until their locks end.
+    nothing, so that its locks end. ``poison`` is the share of the topic's records that each member releases, until the
+    delivery limit is reached. ``aborted`` is the share of the topic's records whose transaction was aborted: with
+    ``share.isolation.level`` ``read_committed`` no member gets them. Lock duration, delivery limit and
+    ``share.auto.offset.reset`` are among the group's ``config``.
     """
 
     releases: Share = 0.0
@@ -155,16 +152,14 @@ class ScenarioGroup(Part):
     longest time that a member takes to give up partitions, ``metadata_age`` the longest time until a client notices
     changed topics.
 
-    Groups of type ``connect`` are those of Kafka, groups of type ``connect-kip-848`` are the proposed ones, which have
-    a separate log; ``delay`` is how long the work of a worker that left waits for it. An event ``migrate`` restarts the
-    members one after the other with the other protocol: ``consumer`` or ``classic`` for consumers, ``connect-kip-848``
-    or ``connect`` for workers. A group of workers that migrates is in both logs.
+    Groups of type ``connect`` are those of Kafka, ``connect-kip-848`` the proposed ones, which have a separate log;
+    ``delay`` is how long the work of a worker that left waits for it. An event ``migrate`` restarts the members one
+    after the other with the other protocol: ``consumer`` or ``classic``, ``connect-kip-848`` or ``connect``.
 
     Streams groups: an event ``shutdown`` is a member that asks to shut down the application. With the profile
     ``kip-1071`` of the cluster they may have a regex and static members, an event ``topology`` restarts the members one
     after the other with the next topology epoch, and ``migrate`` moves the threads of a group of type
-    ``classic-streams`` to ``streams``, or back. Threads on the classic protocol are eager, and their leader assigns as
-    ``sticky`` does.
+    ``classic-streams`` to ``streams``, or back.
     """
 
     type: GroupKind
@@ -294,10 +289,9 @@ class Outage(Part):
 class Cluster(Part):
     """The brokers with their racks, the coordinators' settings, and the number of partitions of each log.
 
-    ``share_partitions`` is the number for the share state; for it all share groups are simulated a second time. A
-    coordinator that takes over needs the time ``loading`` to read its partition, of which some is compacted; commits of
-    members are not delayed by it. With the ``profile`` ``kip-1071`` streams groups do what KIP-1071 defines beyond the
-    release: warm-up tasks, topology updates, regexes, static members.
+    ``share_partitions`` is the number for the share state. A coordinator that takes over needs the time ``loading`` to
+    read its partition. With the ``profile`` ``kip-1071`` streams groups do what KIP-1071 defines beyond the release:
+    warm-up tasks, topology updates, regexes, static members.
     """
 
     brokers: Few = 3

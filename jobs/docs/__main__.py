@@ -177,19 +177,17 @@ the records, and how sure it is (`meaning`, `certainty`).
 
 SCENARIOS: Final = """\
 `coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster, to see what a
-rebalance storm looks like, or to test an alarm: `__consumer_offsets-*`, `__cluster_metadata-0`, for share groups
-`__share_group_state-*`, and for Connect groups on KIP-848 `__worker_offsets-*`. They are written as segments, or as
-rows of Spark's Kafka source. `DIR/truth` has every rebalance with its true causes, the events of each group, and its
-final state. The same scenario and seed always give the same bytes. With `--spark`, each log partition is a Spark task.
+rebalance storm looks like, or to test an alarm. They are written as segments, or as rows of Spark's Kafka source.
+`DIR/truth` has every rebalance with its true causes, the events of each group, and its final state. The same scenario
+and seed always give the same bytes.
 
 Begin with a copy of `data/scenarios/shop.yaml`, a shop with five services. Change one thing, and look at the report:
 
     coordinator-audit simulate data/scenarios/shop.yaml --seed 7 --out shop
-    coordinator-audit findings --log shop
     coordinator-audit report --log shop --out shop.html
 
-A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. Each key is listed with
-its default, in ms if it is a duration.
+A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. Each key is listed with its default, in ms if it
+is a duration.
 """
 
 
