@@ -86,10 +86,11 @@ The record types that are decoded, by their log: number, name, meaning, and afte
 releases of Kafka that write it. The fields are in the files in `schemas/`."""
 
 COMMANDS_PAGE: Final = """
-`coordinator-audit COMMAND --help` says what each option does. Results go to standard output, messages to standard
-error. All commands accept `--quiet` (only results, warnings and errors) and `--json` (one JSON object on a line;
-`coordinator-audit schema COMMAND` prints its JSON Schema). In JSON, rows have the columns of the [tables](tables.md),
-and the field `table` names the table if there are several. Messages have the field `note`, `warning` or `error`.
+`coordinator-audit COMMAND --help` says more of each command, and what each option does. Results go to standard output,
+messages to standard error. All commands accept `--quiet` (only results, warnings and errors) and `--json` (one JSON
+object on a line; `coordinator-audit schema COMMAND` prints its JSON Schema). In JSON, rows have the columns of the
+[tables](tables.md), and the field `table` names the table if there are several. Messages have the field `note`,
+`warning` or `error`.
 
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
 found: a check failed, something named by `--fail-on` was found, or a trace differed; 130 interrupted."""
@@ -378,7 +379,8 @@ def _commands() -> Iterator[str]:
     yield from _items([dict(row) for row in many])
     for name, command in commands.items():
         yield f"\n## {name}\n"
-        yield f"{command.help}\n"
+        first, _, _ = command.help.partition("\n\n")
+        yield f"{first}\n"
         yield f"    coordinator-audit {name} {COMMANDS[name].example}\n"
         is_question = all(row in options[name] for row in asked)
         rows = [row for row in options[name] if row not in asked] if is_question else options[name]

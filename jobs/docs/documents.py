@@ -20,7 +20,8 @@ KAFKA_TESTS: Final = SOURCE.with_name("kafka_tests.yaml")
 INTRODUCTION: Final = """\
 Each section of the protocol documents, with the commands that answer about it and the tests that prove it. Tests are
 below `tests`; `.txt` files are transcripts of sessions with [the model](model.md), which also says where a document
-and Kafka differ. `docs/coverage.yaml` has all capabilities that were compared, with their code and tests.
+and Kafka differ. `tests/data/transcripts/worked-examples.md` has what the documents work out by hand, computed here,
+and `docs/coverage.yaml` all capabilities that were compared, with their code and tests.
 """
 
 LIMITS_INTRODUCTION: Final = """

@@ -1,4 +1,4 @@
-"""The worked examples of the protocol documents: what the page ``docs/worked-examples.md`` shows is computed here.
+"""The worked examples of the protocol documents, computed: ``tests/data/transcripts/worked-examples.md``.
 
 Each example is a transcript of the coordinator model, written as log files and read back. What the product computes by
 itself is asserted with the numbers of the document; where a transcript is given the document's target, the verdict of
@@ -26,7 +26,7 @@ from tests.jobs.queries.test_streams_documents import Written, members
 from tests.shared_data import ROOT
 
 Places = Iterator[Path]
-PAGE = ROOT / "docs" / "worked-examples.md"
+PAGE = ROOT / "tests" / "data" / "transcripts" / "worked-examples.md"
 BLOCK = re.compile(r"<!-- (?P<name>[a-z-]+) -->\n(?P<text>.*?)<!-- end -->\n", re.DOTALL)
 
 BOUNCE: tuple[tuple[str, str, dict[str, int]], ...] = (
