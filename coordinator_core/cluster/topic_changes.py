@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.records import LogPosition
+
+TOPIC_CLEANUP_MS: Final = 10_000
+"""After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
 
 
 class TopicChange(NamedTuple):

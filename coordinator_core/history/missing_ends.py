@@ -11,6 +11,7 @@ a member has to give up partitions    it does, or is removed                    
 a static member is away               it returns, or its session expires                              session timeout
 topics that members subscribe to are  the next heartbeat of a member opens an epoch, or the sessions  session timeout
 others than those of the epoch        of all expire
+a topic with offsets was deleted      the coordinator removes the offsets, whatever the group is      10 s
 ====================================  ==============================================================  =================
 
 A member that waits for others to give up partitions proves nothing, nor one that speaks the classic protocol, whose
@@ -20,12 +21,14 @@ that is away writes nothing: only the time counts over which the metadata log sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
 from coordinator_core.cluster.coordinators_away import times_away
 from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.durations import duration
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
@@ -40,8 +43,6 @@ SHORTEST_MS: Final = (
 """A log partition that ends less than this before the others is not looked at."""
 
 _KINDS: Final = {kind.state: kind for kind in EPOCH_KINDS}
-_HASHED: Final = (GroupType.CONSUMER, GroupType.SHARE)
-"""The types of groups whose metadata hash is over the topics that members subscribe to."""
 
 
 class LogTail(NamedTuple):
@@ -51,6 +52,13 @@ class LogTail(NamedTuple):
     partition: int
     offset: int
     last_ms: int
+
+
+class AtEnd(NamedTuple):
+    """What there is at the end of a log partition: its groups, and each group with a topic of which it has offsets."""
+
+    groups: Iterable[Group] = ()
+    committed: Iterable[tuple[str, str]] = ()
 
 
 def served_until(tail: LogTail, topics: TopicHistory | None) -> int:
@@ -67,27 +75,28 @@ def served_until(tail: LogTail, topics: TopicHistory | None) -> int:
     return min([topics.reach.until_ms, *breaks])
 
 
-def missing_end(tail: LogTail, groups: Iterable[Group], topics: TopicHistory | None) -> str | None:
+def missing_end(tail: LogTail, at_end: Callable[[], AtEnd], topics: TopicHistory | None) -> str | None:
     """Return in words why records are missing behind the last one of a log partition; None: nothing tells that.
 
-    ``groups`` are those in the partition, as of its last record. Raises nothing.
+    ``at_end`` is asked where the partition ends early enough. Raises nothing.
     """
     until_ms = served_until(tail, topics)
     if topics is None or until_ms < tail.last_ms + SHORTEST_MS:
         return None
-    for group in groups:
-        for due_ms, what in _due(group, tail.last_ms, until_ms, topics):
-            if due_ms + CLOCK_TOLERANCE_MS <= until_ms:
-                lasted = duration(until_ms - tail.last_ms)
-                return (
-                    f"{tail.topic}-{tail.partition} ends at {utc(tail.last_ms)}, {lasted} before the metadata log, and "
-                    f"its end is missing: {what}, so that group {group.group_id!r} has a record by {utc(due_ms)}"
-                )
+    there = at_end()
+    of_groups = (each for group in there.groups for each in _due(group, tail.last_ms, until_ms, topics))
+    for group_id, due_ms, what in chain(of_groups, _due_of_offsets(there.committed, tail.last_ms, topics)):
+        if due_ms + CLOCK_TOLERANCE_MS <= until_ms:
+            lasted = duration(until_ms - tail.last_ms)
+            return (
+                f"{tail.topic}-{tail.partition} ends at {utc(tail.last_ms)}, {lasted} before the metadata log, and "
+                f"its end is missing: {what}, so that group {group_id!r} has a record by {utc(due_ms)}"
+            )
     return None
 
 
-def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Iterator[tuple[int, str]]:
-    """Yield until when (ms) something of the group had to be written, and what is why."""
+def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Iterator[tuple[str, int, str]]:
+    """Yield the id of the group, until when (ms) something of it had to be written, and why."""
     state: Any = group.state
     kind = _KINDS.get(type(state))
     if kind is None:
@@ -98,15 +107,28 @@ def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Ite
             continue
         if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             if kind.name == GroupType.CONSUMER:
-                yield last_ms + session_ms, f"the static member {member_id} is away"
+                yield group.group_id, last_ms + session_ms, f"the static member {member_id} is away"
         elif kind.unrevoked is not None and member.state == kind.unrevoked:
             if (member.rebalance_timeout_ms or 0) > 0:
-                yield last_ms + member.rebalance_timeout_ms, f"member {member_id} has to give up what it has"
+                due_ms = last_ms + member.rebalance_timeout_ms
+                yield group.group_id, due_ms, f"member {member_id} has to give up what it has"
         elif _is_behind(member.member_epoch, state.assignment_epoch):
-            yield last_ms + session_ms, f"member {member_id} has not reached epoch {state.assignment_epoch}"
+            what = f"member {member_id} has not reached epoch {state.assignment_epoch}"
+            yield group.group_id, last_ms + session_ms, what
     asked_ms = until_ms - session_ms - CLOCK_TOLERANCE_MS
     if _has_other_topics(state, kind, asked_ms, topics):
-        yield asked_ms + session_ms, "topics that its members subscribe to have changed"
+        yield group.group_id, asked_ms + session_ms, "topics that its members subscribe to have changed"
+
+
+def _due_of_offsets(
+    committed: Iterable[tuple[str, str]], last_ms: int, topics: TopicHistory
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the same of the groups whose offsets had to be removed, as their topics were deleted since."""
+    since_ms = last_ms + CLOCK_TOLERANCE_MS
+    gone = {topic: deleted_ms for topic, deleted_ms in reversed(topics.deletions()) if deleted_ms > since_ms}
+    for group_id, topic in committed if gone else ():
+        if topic in gone:
+            yield group_id, gone[topic] + TOPIC_CLEANUP_MS, f"topic {topic} was deleted, of which it has offsets"
 
 
 def _asks_by_heartbeat(member: EpochMember) -> bool:
@@ -131,7 +153,7 @@ def _has_other_topics(state: Any, kind: EpochKind, time_ms: int, topics: TopicHi
     """Whether the topics that members subscribe to were others at a time than those that the epoch was computed from,
     which its metadata hash proves.
     """
-    if kind.name not in _HASHED or not state.metadata_hash or not any(map(_asks_by_heartbeat, state.members.values())):
+    if not state.metadata_hash or not any(map(_asks_by_heartbeat, state.members.values())):
         return False
     names = kind.subscribed(state, topics)
     used = topics.newest_matching_hash(state.metadata_hash, names, time_ms)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.group import Group
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
-from coordinator_core.history.missing_ends import SHORTEST_MS, LogTail, missing_end
+from coordinator_core.history.missing_ends import SHORTEST_MS, AtEnd, LogTail, missing_end
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.state_json import VERSION
 from jobs.relations.topics import stored_topics
@@ -41,12 +42,21 @@ SELECT s.log_partition AS log_partition, s.state AS state FROM $group_states AS 
   SELECT group_id FROM $rebalances WHERE cluster = :cluster AND is_open AND outcome = 'open'
   UNION SELECT group_id FROM $memberships AS m WHERE cluster = :cluster AND is_open AND m.away_since IS NOT NULL
   UNION SELECT group_id FROM $group_epochs AS e WHERE cluster = :cluster AND is_open
-    AND group_type IN ('CONSUMER', 'SHARE') AND e.opened.timestamp_ms <= :changed_ms
+    AND group_type IN ('CONSUMER', 'SHARE', 'STREAMS') AND e.opened.timestamp_ms <= :changed_ms
 ) AS o ON s.group_id = o.group_id
 WHERE s.cluster = :cluster AND s.log_topic = :groups AND s.log_partition IN :quiet AND s.version = :version
 ORDER BY s.log_partition, s.group_id
 """
 """The states of the groups in these log partitions that may have to write: they rebalance, or topics changed later."""
+
+COMMITTED: Final = """
+SELECT DISTINCT c.log_partition AS log_partition, c.group_id AS group_id, c.topic AS topic FROM $commit_summaries AS c
+JOIN $topic_history AS t ON t.cluster = c.cluster AND t.topic = c.topic
+WHERE c.cluster = :cluster AND c.log_topic = :groups AND c.log_partition IN :quiet AND c.hour_ms IS NULL
+AND c.committed.log_offset IS NOT NULL AND t.ended_by IN ('deleted', 'replaced') AND t.until.timestamp_ms > :last_ms
+ORDER BY log_partition, group_id, topic
+"""
+"""The groups in these log partitions with the topics of which they have offsets and that were deleted later."""
 
 
 class StoredEnd(NamedTuple):
@@ -70,23 +80,36 @@ def missing_ends(
     lost = lost_records() if quiet else NOTHING_LOST
     doubtful = {*lost.ranges, *lost.unreadable, *lost.unplaced}
     quiet = [tail for tail in quiet if (tail.topic, tail.partition) not in doubtful]
-    states = _states(tables, of, [tail.partition for tail in quiet]) if quiet else {}
-    topics = stored_topics(tables, cluster) if states else None
+    if not quiet:
+        return {}
+    of |= {"quiet": [tail.partition for tail in quiet]}
+    states = _states(tables, of)
+    committed = _committed(tables, of, min(tail.last_ms for tail in quiet))
+    topics = stored_topics(tables, cluster) if states or committed else None
     found = {}
     for tail in quiet:
-        reason = missing_end(tail, _groups(states.get(tail.partition, ())), topics)
+        there = partial(AtEnd, _groups(states.get(tail.partition, ())), committed.get(tail.partition, ()))
+        reason = missing_end(tail, there, topics)
         if reason is not None:
             found[tail.topic, tail.partition] = StoredEnd(tail.offset, reason)
     return found
 
 
-def _states(tables: TableReader, of: dict[str, Any], quiet: list[int]) -> dict[int, list[str]]:
+def _states(tables: TableReader, of: dict[str, Any]) -> dict[int, list[str]]:
     (changed,) = tables.rows(CHANGED, cluster=of["cluster"]) if tables.exists("topic_history") else ({},)
     changed_ms = changed.get("changed_ms")
     by_partition = defaultdict[int, list[str]](list)
-    given = of | {"quiet": quiet, "version": str(VERSION), "changed_ms": -1 if changed_ms is None else changed_ms}
+    given = of | {"version": str(VERSION), "changed_ms": -1 if changed_ms is None else changed_ms}
     for row in tables.rows(STATES, **given):
         by_partition[row["log_partition"]].append(row["state"])
+    return by_partition
+
+
+def _committed(tables: TableReader, of: dict[str, Any], last_ms: int) -> dict[int, list[tuple[str, str]]]:
+    by_partition = defaultdict[int, list[tuple[str, str]]](list)
+    are_there = tables.exists("topic_history") and tables.exists("commit_summaries")
+    for row in tables.rows(COMMITTED, **of, last_ms=last_ms) if are_there else ():
+        by_partition[row["log_partition"]].append((row["group_id"], row["topic"]))
     return by_partition
 
 

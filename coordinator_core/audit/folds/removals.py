@@ -7,14 +7,13 @@ from typing import Any, Final
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import TopicReach
+from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LogPosition
 
 SHORTEST_RETENTION_MS: Final = 60_000
 """Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
-TOPIC_CLEANUP_MS: Final = 10_000
-"""After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
 
 GROUP_DELETED: Final = "group deleted"
 GROUP_EXPIRED: Final = "group expired"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
@@ -26,13 +27,14 @@ from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.grounds import lost_offsets, unreadable_record
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
+from coordinator_core.history.missing_ends import AtEnd
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import given_logs, given_share_state, knowledge, log_counts
-from jobs.queries.from_logs.log_partition import groups_at_end, look_for_end
+from jobs.queries.from_logs.log_partition import look_for_end, read_to_end
 from jobs.queries.from_logs.taken_rows import SeenTimes, TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
@@ -123,7 +125,7 @@ def group_rounds(
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
         if given.may_have(group_id, [str(reader)]):
-            look_for_end(reader, unreadable, max(own_times, default=None), groups_at_end(reader), topics)
+            look_for_end(reader, unreadable, max(own_times, default=None), partial(read_to_end, reader), topics)
         times += own_times
         lost = lost.joined(_lost(reader, unreadable))
     known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
@@ -273,6 +275,12 @@ class _GroupsOfLog:
         for gathered in self.groups.values():
             gathered.folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
 
+    def at_end(self) -> AtEnd:
+        folds = [(group_id, gathered.folds) for group_id, gathered in self.groups.items()]
+        commits = ((group_id, commit) for group_id, each in folds for commit in each.commits.partitions())
+        committed = ((group_id, commit.topic) for group_id, commit in commits if commit.offset is not None)
+        return AtEnd((each.audit.group for _, each in folds), committed)
+
     def of(self, group_id: str) -> _Gathered:
         known = self.groups.get(group_id)
         if known is None:
@@ -318,7 +326,8 @@ def _partition(
         else:
             groups.of(record.group_id).feed(record, row)
     if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):
-        look_for_end(reader, unreadable, last.timestamp_ms, _groups_at_end(groups, wanted), surroundings.topics)
+        at_end = groups.at_end if wanted is None else partial(read_to_end, reader)
+        look_for_end(reader, unreadable, last.timestamp_ms, at_end, surroundings.topics)
     if reader.gaps.last_lost_below(None) > last.offset:
         surroundings.note_missing(NEVER_MS)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
@@ -328,14 +337,6 @@ def _partition(
     lost = replace(_lost(reader, unreadable), read={reader.place: extent})
     for group_id, gathered in groups.groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
-
-
-def _groups_at_end(groups: _GroupsOfLog, wanted: str | None) -> Iterator[Group]:
-    """Yield the groups of a partition that was read to its end; again where one group alone was asked for."""
-    if wanted is None:
-        yield from (gathered.folds.audit.group for gathered in groups.groups.values())
-    else:
-        yield from groups_at_end(groups.reader)
 
 
 def _rows(reader: LogReader, times: list[int], wanted: str | None) -> Iterator[TakenRow]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -19,7 +20,7 @@ from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.lost_records import UnreadableOffsets
-from coordinator_core.history.missing_ends import LogTail, missing_end
+from coordinator_core.history.missing_ends import AtEnd, LogTail, missing_end
 from coordinator_core.records import COMMIT_TYPES, Family, Fields, group_of_key
 from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
@@ -83,7 +84,7 @@ class LogPartition:
                 return self._end(end, last_offset, last_ms, left_out)
         self._note_losses(last_offset, end)
         self.reader.finish_warnings()
-        look_for_end(self.reader, self.unreadable, self.times.last_ms, self.shard.groups.values(), self._topics)
+        look_for_end(self.reader, self.unreadable, self.times.last_ms, self.at_end, self._topics)
         self.gaps = self._gaps_below(end, at_end=True)
         return self._end(end, last_offset, last_ms, None)
 
@@ -100,6 +101,12 @@ class LogPartition:
             then = self._group_then(group_id, commits.get(group_id, frozenset()))
             if then.is_possible:
                 yield then
+
+    def at_end(self) -> AtEnd:
+        """Return the groups and the offsets as of the last record that was replayed."""
+        offsets = self.shard.offsets.groups.items()
+        committed = ((group_id, partition.topic) for group_id, of_group in offsets for partition in of_group.committed)
+        return AtEnd(self.shard.groups.values(), committed)
 
     def named(self) -> set[str]:
         """Return the ids of all groups of which a record up to the moment tells, be it a tombstone."""
@@ -179,7 +186,7 @@ class LogPartition:
         for record_type, key in decoded_keys(group_keys, self.reader.family):
             followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
             followed.add(record_key(record_type, key))
-        look_for_end(self.reader, self.unreadable, times.last_ms, groups_at_end(self.reader), self._topics)
+        look_for_end(self.reader, self.unreadable, times.last_ms, partial(read_to_end, self.reader), self._topics)
         self.gaps = self._gaps_below(end)
 
     def _later_commits(self) -> dict[str, set[TopicPartition]]:
@@ -234,22 +241,21 @@ def look_for_end(
     reader: LogReader,
     unreadable: UnreadableOffsets,
     last_ms: int | None,
-    groups: Iterable[Group],
+    at_end: Callable[[], AtEnd],
     topics: TopicHistory | None,
 ) -> None:
-    """Note whether records are missing behind the last one of a partition that was read; ``groups``: as of its end."""
+    """Note whether records are missing behind the last one of a partition that was read to its end."""
     if last_ms is not None and not unreadable.has_any:
-        reader.lose_end(missing_end(LogTail(*reader.place, reader.gaps.end - 1, last_ms), groups, topics))
+        reader.lose_end(missing_end(LogTail(*reader.place, reader.gaps.end - 1, last_ms), at_end, topics))
 
 
-def groups_at_end(reader: LogReader) -> Iterator[Group]:
-    """Yield the groups of a partition as of its last record; it is read again. None where a record cannot be decoded:
-    then what they are is not known.
+def read_to_end(reader: LogReader) -> AtEnd:
+    """Return what there is at the end of a partition, which is read again; nothing where a record cannot be decoded:
+    then it is not known.
     """
     partition = LogPartition(reader.again(), None)
     partition.replay(None, None)
-    if not partition.unreadable.has_any:
-        yield from partition.shard.groups.values()
+    return AtEnd() if partition.unreadable.has_any else partition.at_end()
 
 
 def first_beyond(rows: pa.RecordBatch, time_ms: int | None, end: int | None) -> int | None:

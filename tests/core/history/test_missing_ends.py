@@ -9,10 +9,10 @@ import pytest
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.history.missing_ends import LogTail, missing_end, served_until
+from coordinator_core.history.missing_ends import AtEnd, LogTail, missing_end, served_until
 from coordinator_core.records import GROUP_LOG, CoordinatorRecord, MetadataRecordType
-from tests.core.builders import GroupLog
-from tests.core.cluster.test_metadata_log import A, B, Log, broker, change, partition, topic
+from tests.core.builders import GroupLog, subtopology
+from tests.core.cluster.test_metadata_log import A, B, Log, broker, change, partition, remove, topic
 
 START_MS = 100_000
 """When the group's log begins: its records are a second apart."""
@@ -62,8 +62,10 @@ def behind(**more: object) -> list[CoordinatorRecord]:
     return [log.member("a", **more), log.epoch(3), log.target_epoch(3), log.current("a", 2, {B: [0]})]
 
 
-def told(records: list[CoordinatorRecord], topics: TopicHistory | None) -> str | None:
-    return missing_end(TAIL, [group(records)], topics)
+def told(
+    records: list[CoordinatorRecord], topics: TopicHistory | None, committed: Iterable[tuple[str, str]] = ()
+) -> str | None:
+    return missing_end(TAIL, lambda: AtEnd([group(records)], committed), topics)
 
 
 def test_a_member_that_is_behind_goes_on_or_its_session_expires() -> None:
@@ -140,3 +142,26 @@ def test_topics_that_changed_open_an_epoch(kind: str, *, is_told: bool) -> None:
     assert ("topics that its members subscribe to have changed" in (reason or "")) is is_told
     nobody = [*records, *GroupLog().gone("a")]
     assert told(nobody, until(TOLD_MS + 20_000, log)) is None
+
+
+@pytest.mark.parametrize(("deleted_ms", "topic_id", "is_told"), [(20_000, B, True), (-1_000, B, False)])
+def test_offsets_go_with_their_topic_whatever_the_group_is(deleted_ms: int, topic_id: str, *, is_told: bool) -> None:
+    log = metadata().lasts(TAIL.last_ms + deleted_ms).batch(remove(topic_id))
+    topics, committed = until(TOLD_MS, log), [("classic", "other"), ("classic", "orders")]
+    reason = told([], topics, committed)
+    assert ("topic orders was deleted, of which it has offsets, so that group 'classic'" in (reason or "")) is is_told
+    assert told([], topics, committed[:1]) is None
+
+
+def test_topics_of_a_streams_group_that_changed_open_an_epoch() -> None:
+    log, records = metadata(), GroupLog()
+    streams = [
+        records.streams_epoch(2, metadata_hash=hash_of_orders(log.history())),
+        records.topology([subtopology("0", ["orders"])]),
+        records.streams_member("a"),
+        records.streams_current("a", 2),
+    ]
+    log.lasts(TAIL.last_ms + 5_000)
+    assert told(streams, until(TOLD_MS + 20_000)) is None
+    grown = until(TOLD_MS + 20_000, log.batch(partition(B, 1, 1)))
+    assert "topics that its members subscribe to have changed" in (told(streams, grown) or "")

@@ -22,10 +22,13 @@ from jobs.relations.logs import ends_missing, lost_records
 from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import GROUP_TOPICS, METADATA_TOPIC, find_logs
+from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
-from tests.core.history.test_missing_ends import START_MS, behind, converged, until
+from jobs.tables.table import Table
+from tests.core.cluster.test_metadata_log import A, B, partition, remove
+from tests.core.history.test_missing_ends import START_MS, behind, converged, metadata, until
 from tests.jobs.logs import batch, write_segment
 from tests.jobs.relations.engines import through_spark, write
 
@@ -78,8 +81,7 @@ def stored_state(*, is_behind: bool) -> str:
     return audit.state()
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+def tables_of_two() -> dict[Table, list[Any]]:
     """Tables of a partition with a group that is about to write, and of one whose group has nothing to write."""
     common = {"cluster": "c", "run_id": "run"}
     of_log = {**common, "first_offset": 0, "first_ms": 0, "records": NEXT, "has_start": True, "leader_epoch": 0}
@@ -94,7 +96,12 @@ def home(tmp_path: Path) -> Path:
     rebalance: dict[str, Any] = {**common, "group_id": "g", "is_open": True, "outcome": "open"}
     tables = {LOG_RANGES: [*ranges, of_metadata], GROUP_STATES: states, HISTORY["rebalances"]: [rebalance]}
     names = ("memberships", "group_epochs", "topic_history")
-    write(tmp_path, tables | {HISTORY[name]: [] for name in names} | {LOG_RECORDS: [], RUNS: []})
+    return tables | {HISTORY[name]: [] for name in names} | {LOG_RECORDS: [], RUNS: []}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write(tmp_path, tables_of_two())
     return tmp_path
 
 
@@ -117,3 +124,22 @@ def test_an_extent_in_the_tables_lacks_what_is_behind_its_last_record(home: Path
     assert not extents[GROUP_LOG, 0].transactions_are_known
     assert extents[GROUP_LOG, 1].gaps == LogGaps()
     assert len(reasons_of_ends(extents)) == 1
+
+
+def test_tables_know_the_offsets_of_topics_that_were_deleted_later(tmp_path: Path, spark: SparkSession) -> None:
+    deleted = metadata().batch(partition(A, 1, 1)).lasts(LAST.timestamp_ms + 20_000).batch(remove(B))
+    topics = until(ENDED_MS, deleted)
+    of = {"cluster": "c", "run_id": "run", "log_topic": GROUP_LOG, "log_partition": 1, "partition": 0}
+    commits = [
+        {**of, "group_id": "g1", "topic": "orders", "committed": {"log_offset": 4}},
+        {**of, "group_id": "g2", "topic": "orders", "committed": None},
+        {**of, "group_id": "g3", "topic": "other", "committed": {"log_offset": 5}},
+    ]
+    (until_at,) = (interval.until for interval in topics.intervals(["orders"]))
+    gone = {"cluster": "c", "topic": "orders", "until": until_at, "ended_by": "deleted"}
+    write(tmp_path, tables_of_two() | {COMMIT_SUMMARIES: commits, HISTORY["topic_history"]: [gone]})
+    for reader in (FolderReader(str(tmp_path)), through_spark(spark, tmp_path)):
+        with patch.object(missing_ends, "stored_topics", lambda *_: topics):
+            found = ends_missing(reader, "c")
+            assert found.keys() == {(GROUP_LOG, 0), (GROUP_LOG, 1)}
+            assert "topic orders was deleted, of which it has offsets, so that group 'g1'" in found[GROUP_LOG, 1].reason
