@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.installation import software_version
-from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decoded_runs import newest_runs
 from jobs.pipeline.group_pages import FACTS_FROM, INPUTS, OPTIONAL, Changed, PageMaker, SharedFacts
@@ -25,7 +26,9 @@ from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
 from jobs.tables.reader import Row
-from jobs.tables.results import FINDINGS, GROUP_PAGES
+from jobs.tables.results import FINDINGS, GROUP_PAGES, KNOWN_FINDINGS
+from jobs.tables.row_reader import reader
+from jobs.tables.table import few
 from jobs.tables.versions import made_from, note_of
 
 
@@ -38,7 +41,7 @@ def run(tables: Tables, limits: Thresholds, night: str, report_page: PageMaker |
     tables.create(FINDINGS)
     if newest := newest_runs(tables, GROUP_STATES):
         _update(tables, limits, newest, report_page)
-    known_findings.note(tables, night)
+    _note_known(tables, night)
     counts = tables.engine().rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
 
@@ -142,3 +145,27 @@ def no_cycle_search() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _note_known(tables: Tables, night: str) -> None:
+    """Note in ``known_findings`` which night first had each finding, and which last had more of it: ``night``, if new.
+
+    What is no longer there is forgotten. A night that was killed before it noted anything leaves it to the next one.
+    """
+    tables.create(KNOWN_FINDINGS)
+    made = made_from(tables, [FINDINGS])
+    if note_of(tables, KNOWN_FINDINGS) == made:
+        return
+    read, engine = reader(KnownFinding), tables.engine()
+    before: dict[tuple[object, ...], list[tuple[KnownFinding, str, str]]] = defaultdict(list)
+    for row in engine.rows("SELECT * FROM $known_findings"):
+        known = read(row)
+        before[row["cluster"], *known[:3]].append((known, row["found_in"], row["changed_in"]))
+    rows = []
+    for row in engine.rows(f"SELECT cluster, {', '.join(KnownFinding._fields)} FROM $findings"):
+        now = read(row)
+        same = [each for each in before[row["cluster"], *now[:3]] if now.is_same(each[0])]
+        found_in = min((found for _, found, _ in same), default=night)
+        stays = [changed for known, _, changed in same if not now.has_grown(known)]
+        rows.append({**row, "found_in": found_in, "changed_in": max(stays, default=night)})
+    tables.replace(KNOWN_FINDINGS, few(KNOWN_FINDINGS, rows), made)

@@ -10,19 +10,26 @@ rejected.
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
+
+import pyarrow as pa
 
 from jobs.pipeline import compared, grown, runs, typed_tables
 from jobs.pipeline.decode_arrow import TYPED
 from jobs.pipeline.row_identity import Identify, identified
 from jobs.pipeline.runs import RunRow
-from jobs.pipeline.transaction_outcomes import settle
+from jobs.relations.gaps import NEVER_COMPACTED
+from jobs.relations.outcomes import COUNT, DECIDED
 from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.segments import SegmentsReader
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
-from jobs.tables.engine import runs_steps
-from jobs.tables.log import RUNS
+from jobs.tables.engine import is_empty, runs_steps
+from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.reader import Value
+
+CHANGE: Final = pa.schema([LOG_RECORDS.schema.field(name) for name in (*LOG_RECORDS.key, "outcome")])
+"""The columns of a record whose outcome is set."""
 
 
 def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[RunRow]:
@@ -58,7 +65,7 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
     """Append the records that are not in the tables yet, and merge new facts into those that are."""
     for number, dump in enumerate(dumps):
         _take(tables, dump, cluster, run_id, f"{run_id}/{number}")
-    settle(tables, cluster, run_id)
+    _settle(tables, cluster, run_id)
 
 
 def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
@@ -99,3 +106,15 @@ def _within(cluster: str, extents: list[DumpExtent]) -> tuple[str, dict[str, Val
         places.append(f"(log_topic = :topic_{number} {of_partition}AND log_offset >= {first})")
         values[f"topic_{number}"] = topic
     return f"cluster = :cluster AND ({' OR '.join(places)})", values
+
+
+def _settle(tables: Tables, cluster: str, run_id: str) -> None:
+    """Set the outcomes of transactions that a dump leaves open or unknown, from all that was ingested so far."""
+    engine = tables.engine()
+    ((undecided,),) = engine.tuples(COUNT, cluster=cluster)
+    if not undecided:
+        return
+    few = engine if undecided <= engine.limits.rows else engine.in_spark()
+    changed = few.made(DECIDED, CHANGE, cluster=cluster, never=NEVER_COMPACTED)
+    if not is_empty(changed):
+        tables.merge(LOG_RECORDS, changed, {"outcome": "s.outcome", "revised_by": f"'{run_id}'"})

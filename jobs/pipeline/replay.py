@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -27,11 +28,11 @@ import pyarrow as pa
 
 from coordinator_core.audit.audited_rows import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.holes import Holes, UnknownOffsets
 from jobs.pipeline import commit_summaries, log_ranges, runs
-from jobs.pipeline import topics as topic_log
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
 from jobs.relations.logs import lost_before_records
@@ -60,10 +61,11 @@ from jobs.tables.columns import PLACED
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine, Rows, runs_steps
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, OF_ONE_LOG, REPLAYED
+from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, OF_ONE_LOG, REPLAYED, TOPIC_HISTORY
 from jobs.tables.reader import Value
+from jobs.tables.row_reader import reader
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
-from jobs.tables.table import Table
+from jobs.tables.table import Table, few
 
 IN_LOG_ORDER: Final = ("is_record", "log_partition", "log_offset")
 """The order of the rows of a group: its state, then its records."""
@@ -200,7 +202,7 @@ class _Run:
         topics = stored_topics(engine, self._cluster)
         require_one_cluster(engine, self._cluster, topics)
         if topics is not None:
-            topic_log.write(self._tables, self._cluster, topics)
+            _write_topics(self._tables, self._cluster, topics)
         if self._span.is_first:
             self._delete_rows_without_states()
         engine, count = self._by_size(engine, rebuilds=rebuilds)
@@ -342,3 +344,21 @@ def put_rows(tables: Tables, table: Table, rows: Rows) -> None:
 
 def _all_columns(table: Table) -> dict[str, str]:
     return {name: f"s.{name}" for name in table.schema.names}
+
+
+def _write_topics(tables: Tables, cluster: str, history: TopicHistory) -> None:
+    """Make the intervals of the history the rows of ``topic_history``; what a late part of the log denies goes."""
+    intervals = list(history.intervals())
+    if set(intervals) == set(_stored_topics(tables, cluster)):
+        return
+    rows = few(TOPIC_HISTORY, (_topic_row(cluster, interval) for interval in intervals))
+    tables.replace_where(TOPIC_HISTORY, rows, "cluster = :cluster", cluster=cluster)
+
+
+def _topic_row(cluster: str, interval: TopicInterval) -> dict[str, object]:
+    return {"cluster": cluster} | {field.name: getattr(interval, field.name) for field in fields(interval)}
+
+
+def _stored_topics(tables: Tables, cluster: str) -> Iterator[TopicInterval]:
+    rows = tables.engine().rows("SELECT * FROM $topic_history WHERE cluster = :cluster", cluster=cluster)
+    return map(reader(TopicInterval), rows)

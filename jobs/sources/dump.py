@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.history.knowledge import without_positions
 from coordinator_core.records import GROUP_LOG
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.copies import tails_in_words, without_tails
-from jobs.sources.dump_batches import LogSource
+from jobs.sources.dump_batches import LogSource, dumped_batches
 from jobs.sources.files import (
     KNOWN_TOPICS,
     LOG_SUFFIX,
@@ -26,9 +28,9 @@ from jobs.sources.files import (
     numbered,
     refuse_empty_files,
 )
-from jobs.sources.json_source import JsonLinesReader
 from jobs.sources.parquet_source import ParquetReader, parquet_below
 from jobs.sources.parquet_source import lacks_positions as lacks_positions_of_parquet
+from jobs.sources.printed import json_lines
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import lacks_positions
 from jobs.sources.segment_layouts import have_overlaps, layouts
@@ -270,3 +272,27 @@ def files_below(path: str, suffixes: tuple[str, ...]) -> list[str]:
         return [path]
     files = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
     return [file for file in files if file.removesuffix(".gz").endswith(suffixes)]
+
+
+class JsonLinesReader(NamedTuple):
+    """The files of a dump of JSON lines, a task each: the ``place`` of a row is its line.
+
+    Rows of other ``topics`` are left out; those without a topic are not.
+    """
+
+    files: Sequence[str]
+    topics: frozenset[str]
+
+    def partitions(self) -> Sequence[str]:
+        """Return the files."""
+        return self.files
+
+    def size(self, partition: str) -> int:
+        """Return the size of a file in bytes."""
+        return os.path.getsize(partition)
+
+    def read(self, partition: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one file."""
+        rows = json_lines.read(Path(partition))
+        wanted = (row for row in rows if row.get("log_topic") is None or row["log_topic"] in self.topics)
+        return dumped_batches({**row, "source": partition} for row in wanted)

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from jobs.pipeline.transaction_outcomes import CHANGE
+from jobs.pipeline.ingest import CHANGE
 from jobs.relations.gaps import GAPS, NEVER_COMPACTED, listed
 from jobs.relations.outcomes import COUNT, DECIDED
 from jobs.tables.folder_reader import FolderReader

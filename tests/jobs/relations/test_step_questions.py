@@ -20,11 +20,10 @@ from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
 from jobs.pipeline.offsets import _stored as stored_offsets
 from jobs.pipeline.on_spark import slices
-from jobs.pipeline.replay import STATE_VERSION, Span, _Run
+from jobs.pipeline.replay import STATE_VERSION, Span, _Run, _stored_topics
 from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_offsets, unaccounted, undecoded
 from jobs.pipeline.snapshots import NEEDLESS
 from jobs.pipeline.step_times import last_night
-from jobs.pipeline.topics import _stored as stored_topics
 from jobs.pipeline.typed_tables import has_any
 from jobs.relations.gaps import listed
 from jobs.sources.dump import DumpExtent
@@ -392,4 +391,4 @@ def test_offsets_and_topics_that_are_stored(tmp_path: Path) -> None:
     topics = [{"topic": "t", "topic_id": "i"}, {"topic": "u", "topic_id": "j", **OTHER}]
     found = tables(tmp_path, {GROUP_OFFSETS: offsets, TOPIC_HISTORY: topics})
     assert (stored_offsets(found, "1"), stored_offsets(found, "2"), stored_offsets(found, "3")) == (1, 2, 0)
-    assert [each.topic for each in stored_topics(found, "c")] == ["t"]
+    assert [each.topic for each in _stored_topics(found, "c")] == ["t"]
