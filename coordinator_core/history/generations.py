@@ -344,7 +344,8 @@ def _complete(writer: HistoryWriter, completed: _Completed) -> None:
             topics=tuple(sorted(topics)),
             missing=missing,
             dropped_topics=dropped_topics(last, new, topics),
-        )
+        ),
+        seen_to_join=missing is None,
     )
     open_history.ownership.settle(at, new.members)
     if not new.members:

@@ -30,6 +30,7 @@ NOT_SHOWN_BEFORE_GENERATION: Final = "the log does not show the group before gen
 NOT_IN_THE_LOG: Final = "{} not in the log"
 NEVER_COMPLETED: Final = "{} never completed, or not recorded"
 TAKEN_AWAY: Final = "what generation {} took away"
+GIVEN_UP: Final = "what members gave up before epoch {}"
 NOT_SEEN_TO_GO_ON: Final = "whether the member went on in the consumer group"
 NO_TOMBSTONE: Final = "how the group ended: the log has no tombstone of it"
 CAUSES_NOT_TOLD: Final = "which changes of members came with the epoch: records without times do not say"
@@ -66,7 +67,7 @@ COMPACTION: Final = Loss(
     "compaction, or a log that begins later",
     (NOT_SEEN_TO_JOIN, NOT_SEEN_TO_GO_ON, NOT_SHOWN_BEFORE, NOT_SHOWN_BEFORE_GENERATION, NO_TOMBSTONE),
 )
-LOST_EPOCHS: Final = Loss("epochs that the log does not show", (NOT_IN_THE_LOG, NEVER_COMPLETED, TAKEN_AWAY))
+LOST_EPOCHS: Final = Loss("epochs that the log does not show", (NOT_IN_THE_LOG, NEVER_COMPLETED, TAKEN_AWAY, GIVEN_UP))
 NO_SHARE_STATE: Final = Loss(
     "share state before, of which the log has no snapshot", (LOST_OF_LOG, LOST_SINCE_BEGINNING, NO_SNAPSHOT_BEFORE)
 )

@@ -94,7 +94,6 @@ class HistoryWriter:
         open_history.past.lose_at(at, missing)
         if ended is not None and may_go_on:
             self.end_unseen_life(ended)
-        open_history.reborn = False
         self._doubt_lasting()
 
     def _doubt_lasting(self) -> None:
@@ -165,7 +164,6 @@ class HistoryWriter:
             open_history.convert("upgrade" if up else "downgrade", at, getattr(self.group.state, "members", ()))
             unseen = changes_not_seen(self.topics, open_history.epoch, at)
             self._end_life(UPGRADED if up else DOWNGRADED, open_history.ended or at)
-            open_history.reborn = open_history.past.doubt is None  # else it is not known who goes on
             open_history.unseen = unseen
             kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
             open_history.changes.append(cause(kind, at, detail=f"{open_history.type} to {group_type}"))
@@ -183,7 +181,6 @@ class HistoryWriter:
         if open_history.epoch is not None:
             open_history.past.rest(open_history.epoch)
         self._end_life(END_NOT_SEEN, at)
-        open_history.reborn = False
         open_history.last_epoch = open_history.last_members = None
         open_history.changes.clear()
         open_history.type = open_history.ended = None
@@ -207,7 +204,6 @@ class HistoryWriter:
         open_history.due_ms = None
         if how == "group deleted":
             open_history.past.begin_life(at)
-            open_history.reborn = open_history.past.missing is None
             open_history.last_epoch = open_history.last_members = None
             open_history.changes.clear()
 
@@ -268,36 +264,28 @@ class HistoryWriter:
         open_history, last = self.open_history, self.open_history.epoch
         if open_history.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
             open_history.past.settle()
-        missing = self.missing_before(number, at)
-        untold = open_history.leave_uncertain_causes(at)
-        knows_members = self._knows_members(missing)
-        before, from_epoch = self.members_before(missing), open_history.epoch_before(number)
+        # The group is empty now: no member has what was subscribed until now.
+        epoch = OpenEpoch(number, at, members, state, topics=last.topics if last is not None else ())
+        epoch.missing = self.missing_before(number, at)
+        is_told = epoch.missing is None
+        epoch.knows_members = is_told if open_history.last_epoch is None else open_history.past.missing is None
+        before, from_epoch = self.members_before(epoch.missing), open_history.epoch_before(number)
+        open_history.leave_uncertain_causes(epoch)
         unproven = UNPROVEN_BEHIND_A_HOLE if last is None or from_epoch is not None else UNPROVEN_BEHIND_LOST_EPOCHS
-        causes = self.take_causes(missing or untold, at, unproven)
+        epoch.causes = self.take_causes(epoch.missing, at, unproven)
         open_history.leave_joined_out(at)
         self.end_rebalance("superseded", at, proven)
-        # The group is empty now: no member has what was subscribed until now.
-        topics = last.topics if last is not None else ()
-        epoch = OpenEpoch(
-            number, at, members, state, causes, topics=topics, missing=missing, knows_members=knows_members
-        )
-        self.begin_epoch(epoch)
-        epoch.missing = missing or untold
+        self.begin_epoch(epoch, seen_to_join=is_told)
         open_history.past.open_epoch()
         if number == 0 and not members and epoch.missing is None:
             return epoch  # The group begins to exist, as connectors are configured: there are no members to rebalance.
-        unsettled = self._unsettled(from_epoch) if epoch.missing is None else None
-        open_history.rebalance = OpenRebalance(from_epoch, before, dict.fromkeys(members, True), missing=unsettled)
+        open_history.rebalance = OpenRebalance(from_epoch, before, dict.fromkeys(members, True))
+        if open_history.past.is_unsettled and self._has_owners:
+            open_history.rebalance.missing = epoch.missing or grounds.GIVEN_UP.format(from_epoch)
         open_history.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
         return epoch
-
-    def _unsettled(self, last_epoch: int | None) -> str | None:
-        """Return what is not known about the time before, to be counted in the next rebalance; None: nothing."""
-        if not (self.open_history.past.is_unsettled and self._has_owners):
-            return None
-        return f"what members gave up before epoch {last_epoch}"
 
     def _knows_owners(self, subscribed: tuple[str, ...], at: LogPosition) -> bool:
         """Whether each partition of these topics has an owner, or its last one was seen to give it up."""
@@ -307,12 +295,6 @@ class HistoryWriter:
         ownership = self.open_history.ownership
         return bool(there) and all(ownership.seen(("partition", topic.id)) >= topic.partitions for topic in there)
 
-    def _knows_members(self, missing: str | None) -> bool:
-        """Whether no member can be missing in an epoch that opens now; ``missing``: the part of its past not seen."""
-        if self.open_history.last_epoch is None:
-            return missing is None
-        return self.open_history.past.missing is None
-
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
         known, last, doubt = self.open_history.last_members, self.open_history.epoch, self.open_history.past.doubt
@@ -320,20 +302,19 @@ class HistoryWriter:
             return None
         return 0 if known is None and missing is None else known
 
-    def begin_epoch(self, epoch: OpenEpoch) -> None:
-        """Begin a new epoch: the one before ends, and members that joined take part from now on."""
+    def begin_epoch(self, epoch: OpenEpoch, *, seen_to_join: bool) -> None:
+        """Begin a new epoch: the one before ends, and members that joined take part from now on.
+
+        They were ``seen_to_join``, too, if no record can be missing that shows a member that comes now.
+        """
         open_history = self.open_history
         self.end_epoch("next epoch", epoch.opened)
         open_history.epoch = epoch
         open_history.last_epoch, open_history.last_members = epoch.epoch, len(epoch.members)
         open_history.changes = []
         open_history.joined.clear()
-        self.take_part(epoch.epoch, seen_to_join=epoch.missing is None or self._saw_joins)
-
-    @property
-    def _saw_joins(self) -> bool:
-        """Whether no record can be missing that shows a member that comes now."""
-        return self.coverage is not None and self.open_history.past.doubt is None
+        is_whole = self.coverage is not None and open_history.past.doubt is None
+        self.take_part(epoch.epoch, seen_to_join=seen_to_join or is_whole)
 
     def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
         """Let members that joined since the last epoch take part from this one on."""
@@ -420,7 +401,7 @@ class HistoryWriter:
         if past.doubt is not None and past.missing is None:
             return is_first and not past.may_go_on
         if coverage is None:
-            return is_first or open_history.reborn
+            return is_first
         if past.missing is not None:
             batch = open_history.operation[1] if open_history.operation is not None else -1
             if past.first is None or not (is_first and past.is_first_ever):

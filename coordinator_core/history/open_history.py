@@ -27,11 +27,11 @@ STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
 class OpenHistory:
     """All that the history of a group needs beyond the group's own state; it is kept from run to run.
 
-    ``type`` is that of the group's present life, ``ended`` the tombstone that ended it within the present operation;
-    ``reborn``: the end of the life before was seen. ``last_epoch`` and ``last_members`` (how many) are those of the
-    last epoch, of any type of the group. ``leader_epoch`` is that of the log partition, where known. ``departed`` has
-    the members removed in this operation, ``crossing`` those that may continue under another type. ``changes`` are the
-    causes of the next epoch, ``joined`` the members that joined in this operation since an epoch was opened.
+    ``type`` is that of the group's present life, ``ended`` the tombstone that ended it within the present operation.
+    ``last_epoch`` and ``last_members`` (how many) are those of the last epoch, of any type of the group.
+    ``leader_epoch`` is that of the log partition, where known. ``departed`` has the members removed in this operation,
+    ``crossing`` those that may continue under another type. ``changes`` are the causes of the next epoch, ``joined``
+    the members that joined in this operation since an epoch was opened.
     ``commits`` has the time (ms) of the last commit by topic name and partition;
     ``commits_lost``: one could not be decoded.
 
@@ -50,7 +50,6 @@ class OpenHistory:
     type: str | None = None
     operation: tuple[int, int] | None = None
     ended: LogPosition | None = None
-    reborn: bool = False
     last_epoch: int | None = None
     last_members: int | None = None
     leader_epoch: int | None = None
@@ -122,16 +121,13 @@ class OpenHistory:
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
 
-    def leave_uncertain_causes(self, at: LogPosition) -> str | None:
-        """Drop what causes only the epoch of its own operation, where nothing tells operations apart; return what is
-        not known then. ``at`` opens the epoch.
-        """
-        if not self._opens_alone(at):
-            return None
-        sure = [change for change in self.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
-        untold = CAUSES_NOT_TOLD if len(sure) < len(self.changes) else None
-        self.changes = sure
-        return untold
+    def leave_uncertain_causes(self, epoch: OpenEpoch) -> None:
+        """Drop what causes only the epoch of its own operation, where nothing tells operations apart."""
+        if self._opens_alone(epoch.opened):
+            sure = [change for change in self.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
+            if len(sure) < len(self.changes):
+                epoch.missing = epoch.missing or CAUSES_NOT_TOLD
+            self.changes = sure
 
     def note_target(self, member_id: str) -> None:
         """Take in that a member has a target. No record may have shown the member: then the group was there before.

@@ -18,7 +18,7 @@ from tests.shared_data import ROOT
 LOSSES = {name: loss for name, loss in vars(grounds).items() if isinstance(loss, Loss)}
 TEXTS = {name: text for name, text in vars(grounds).items() if name.isupper() and isinstance(text, str)}
 WORDS = [word for loss in LOSSES.values() for word in loss.words]
-TELL = {"lose": 0, "Hole": 1, "lose_at": 1}
+TELL = {"lose": 0, "Hole": 1, "lose_at": 1, "rest": 1}
 """Calls that say what is missing, and which argument does."""
 MODULES = sorted((ROOT / "coordinator_core" / "history").glob("*.py"))
 MODULES += sorted((ROOT / "coordinator_core" / "audit" / "folds").glob("*.py"))
@@ -27,11 +27,13 @@ TOLD_BY_WARNINGS = ("grounds.py", "knowledge.py", "missing_ends.py", "given_shar
 
 
 def is_own_text(node: ast.expr | None) -> bool:
-    """Whether an expression may be a text that is written there."""
-    texts = (ast.Constant, ast.JoinedStr)
+    """Whether an expression may be a text that is written there, or has a name there that is none of the table."""
+    parts = [node, *(getattr(node, "elts", ())), *(getattr(node, "values", ()))]
     return any(
-        isinstance(part, ast.JoinedStr) or (isinstance(part, texts) and isinstance(getattr(part, "value", None), str))
-        for part in (node, *(getattr(node, "elts", ())), *(getattr(node, "values", ())))
+        isinstance(part, ast.JoinedStr)
+        or (isinstance(part, ast.Constant) and isinstance(part.value, str))
+        or (isinstance(part, ast.Name) and part.id.isupper() and part.id not in TEXTS)
+        for part in parts
     )
 
 
@@ -66,6 +68,8 @@ def test_no_place_has_a_reason_of_its_own() -> None:
         "Hole(at, f'{n}')",
         "def missing_before(self):\n    return 'gone'",
         "def _missing(self):\n    return 0, f'{n}'",
+        "row.missing = row.missing or GONE",
+        "past.rest(row, GONE)",
     ],
 )
 def test_a_reason_that_a_place_invents_is_found(code: str) -> None:

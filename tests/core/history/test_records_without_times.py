@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, MAY_GO_ON, NO_TIMES
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import RecordType
@@ -148,6 +149,6 @@ def test_without_times_a_group_that_goes_on_at_once_may_have_been_converted(skip
     """Between the records of a conversion there is none of another group."""
     log = alone(GroupLog()).write(member("m2", "t"), epoch(3)).write(*group_gone()).skip(skipped)
     log.write(member("m2", "t"), epoch(9))
-    _, ended, begun = without_times(log).rebalances()
+    _, ended, begun = without_times(log).rebalances(coverage=Coverage({0: [(0, log.offset)]}))
     assert (ended.outcome, begun.from_epoch) == (outcome, None)
     assert (ended.missing == MAY_GO_ON, begun.missing == NO_TIMES) == (not skipped, skipped)
