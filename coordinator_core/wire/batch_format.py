@@ -141,6 +141,8 @@ class DamageKind(Enum):
     """The file ends within a batch, as after a crash or in a copy of a live file."""
     CRC = "crc"
     FORMAT = "format"
+    ABSENT = "absent"
+    """The file is not there."""
 
 
 class Damage(NamedTuple):

@@ -156,7 +156,8 @@ class OffsetGaps:
         That is how a copy of a file looks that a broker writes to.
         """
         damage, self._damage = self._damage, None
-        if damage is not None and damage.kind is not DamageKind.TRUNCATED:
+        is_behind = damage is not None and (damage.kind is not DamageKind.ABSENT or damage.last_offset > self._last)
+        if damage is not None and damage.kind is not DamageKind.TRUNCATED and is_behind:
             first = self._last + 1
             self._missing(first, max(first, damage.last_offset))
             self.lost.append(LostOffsets(first, max(first, damage.last_offset), GapCause.DAMAGED))

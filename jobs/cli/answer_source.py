@@ -33,6 +33,7 @@ from jobs.installation import given
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers, no_history
+from jobs.sources.absent_segments import with_absent
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.copies import copies_in_words, without_tails
 from jobs.sources.files import LogFile, find_group_logs, with_copy
@@ -103,7 +104,7 @@ class AnswerSource:
     def logs(self) -> list[LogFile]:
         """Return the log files of ``--log``."""
         topics = with_copy(self.copied_topic or self._told.copied_topic)
-        return without_tails(find_group_logs(self.log or [], self.console.warn, topics))
+        return with_absent(without_tails(find_group_logs(self.log or [], self.console.warn, topics)))
 
     def with_logs(self, logs: Sequence[Path]) -> AnswerSource:
         """Return the same with these log files beside those of ``--log``."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
-from coordinator_core.wire.batch_format import Damage, ReadAt
+from coordinator_core.wire.batch_format import Damage, DamageKind, ReadAt
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.value_times import ValueTimes, lack_times
 from jobs.sources.archives import cut_at, is_archive, members, read_member
@@ -62,6 +62,8 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 """These topics, and "" for segments outside a topic's folder."""
 
 UNKNOWN_PARTITION = -1
+
+ABSENT = "the segment that it belongs to is not there: the log goes on, and its end is missing"
 
 MOST_LOOKED_AT = 100
 """So many files of an archive that are no segments are looked into, to say what they are."""
@@ -126,7 +128,7 @@ class LogFile:
     one that has some of it, and ``member`` the name that a broker would give its segment. Topic and partition come from
     the name of the folder (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is
     UNKNOWN_PARTITION. ``size`` is in bytes. Records at ``upto`` and behind it do not count: they were never replicated
-    (``copies``).
+    (``copies``). ``is_absent``: the segment is not there, as ``path``, a file that belongs to it, shows.
     """
 
     path: str
@@ -137,6 +139,7 @@ class LogFile:
     member: str = ""
     texts: tuple[str, ...] = ()
     upto: int | None = None
+    is_absent: bool = False
 
     @property
     def name(self) -> str:
@@ -195,6 +198,10 @@ class LogFile:
         return self.family is Family.GROUP and not self.texts and bool(lack_times(rows).any())
 
     def _all_within(self, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
+        if self.is_absent:
+            first = int(self.segment.partition(".")[0])
+            yield Damage(DamageKind.ABSENT, 0, 0, ABSENT, b"", first, first)
+            return
         if self.texts:
             yield from self._printed().parts() if start < stop == self.size else ()
             return

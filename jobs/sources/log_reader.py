@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from coordinator_core.errors import DecodeError, EarlyAccessError, InputError, UnknownTypeError
 from coordinator_core.history.coverage import ignored_in_words
 from coordinator_core.records import COMMIT_TYPES, LOG_TOPICS, AnyRecord, Family, LogPosition
-from coordinator_core.wire.batch_format import Damage, Kind
+from coordinator_core.wire.batch_format import Damage, DamageKind, Kind
 from coordinator_core.wire.offset_gaps import OffsetGaps
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import key_type
@@ -179,8 +179,9 @@ class LogReader:
             if isinstance(part, Damage):
                 self.damages += 1
                 self.gaps.note_damage(part)
-                message = f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)"
-                self._faults.add(message, f"{part.cause} (bytes left out)")
+                of_bytes = f" at byte {part.position}: {part.cause} ({part.size} bytes left out)"
+                message = f": {part.cause}" if part.kind is DamageKind.ABSENT else of_bytes
+                self._faults.add(f"{file.name}{message}", f"{part.cause} (bytes left out)")
             else:
                 yield part
 

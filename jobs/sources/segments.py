@@ -18,6 +18,7 @@ from coordinator_core.errors import LogFormatError
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.framing import layout
 from coordinator_core.wire.transactions import TransactionOutcome, holes, markers, outcomes
+from jobs.sources.absent_segments import with_absent
 from jobs.sources.copies import without_tails
 from jobs.sources.dump_batches import dumped_batch, dumped_batches
 from jobs.sources.files import METADATA_TOPIC, LogFile, find_logs
@@ -112,7 +113,7 @@ class SegmentsReader:
 
     def logs(self) -> list[LogFile]:
         """Return the files, by topic, partition and offset."""
-        return without_tails(find_logs(self.paths, topics=self.topics, snapshots=True))
+        return with_absent(without_tails(find_logs(self.paths, topics=self.topics, snapshots=True)))
 
     def partitions(self) -> Sequence[Ranges]:
         """Return the ranges by topic, partition and offset. Small files share a task: each task has a fixed cost."""
