@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Literal, NamedTuple, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -202,7 +202,7 @@ class Layer(NamedTuple):
     """
 
     origin: str
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     file: Traversable | None = None
 
     def place(self, path: Sequence[object]) -> str:
@@ -298,7 +298,7 @@ class Effective(NamedTuple):
     """One effective setting: its dotted name, its value (as in JSON), and the origin of the value."""
 
     name: str
-    value: Any
+    value: object
     origin: str
 
 

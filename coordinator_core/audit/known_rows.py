@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from coordinator_core.history.rows import AssignmentRow
 
-T = TypeVar("T", bound=tuple[Any, ...])
+T = TypeVar("T", bound=tuple[object, ...])
 
 DIGEST_BYTES: Final = 8
 OF_RESOURCE: Final = AssignmentRow._fields.index("resource") + 1

@@ -40,8 +40,8 @@ class JsonEntry(NamedTuple):
 class _Frame:
     is_list: bool = False
     key: str = ""
-    value: Any = None
-    fields: dict[str, Any] = field(default_factory=dict)
+    value: object = None
+    fields: dict[str, object] = field(default_factory=dict)
     texts: list[tuple[int, str]] = field(default_factory=list)
 
     def put(self) -> None:

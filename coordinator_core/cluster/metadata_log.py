@@ -6,7 +6,7 @@ become visible when it ends, or not at all if it is aborted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -28,7 +28,7 @@ from coordinator_core.record_fields.cluster_metadata import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
+from coordinator_core.records import AnyRecord, Fields, LogPosition, MetadataRecordType
 
 NO_CHANGE: Final = -2
 """The leader in a change of a partition that leaves the leader as it was."""
@@ -244,7 +244,7 @@ class MetadataLog:
             brokers.note_shutdown(broker, self._last)
         self._set_rack(broker, value.get("rack"))
 
-    def _register_controller(self, value: Mapping[str, Any]) -> None:
+    def _register_controller(self, value: Fields) -> None:
         self._controllers.add(value["controllerId"])
         self.history.brokers.note_controller(value["controllerId"])
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.cluster.image import TopicImage
@@ -108,7 +108,7 @@ class CoordinatorState:
         """Return the settings that hold for this group."""
         return self.group_configs.get(group_id, self.default_group_config)
 
-    def configure_group(self, group_id: str, settings: dict[str, Any]) -> None:
+    def configure_group(self, group_id: str, settings: Mapping[str, object]) -> None:
         """Replace the group's own settings; raises InputError for invalid ones."""
         if settings:
             self.group_configs[group_id] = GroupConfig.of(self.config, settings, kip_1071=self.profile.is_kip_1071)

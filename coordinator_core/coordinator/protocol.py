@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 from typing_extensions import TypeVar
 
@@ -112,7 +112,7 @@ class Request(Generic[DataT_co]):
         return Request(self.api, self.version, self.client_id, data, self.client_host, self.correlation)
 
 
-AnyRequest = Request[Any]
+AnyRequest = Request[object]
 """A request with data of any type."""
 
 
@@ -123,7 +123,7 @@ class Timer(NamedTuple):
     deadline_ms: int
     action: str
     group_id: str
-    args: tuple[Any, ...] = ()
+    args: tuple[object, ...] = ()
 
 
 class Task(NamedTuple):
@@ -132,7 +132,7 @@ class Task(NamedTuple):
     key: str
     action: str
     group_id: str
-    args: tuple[Any, ...] = ()
+    args: tuple[object, ...] = ()
 
 
 class Completed(NamedTuple):
@@ -160,5 +160,5 @@ class RequestOutcome:
     completed: list[Completed] = field(default_factory=list)
     timers: dict[str, Timer | None] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
-    effects: dict[str, Any] = field(default_factory=dict)
+    effects: Fields = field(default_factory=dict)
     producer_id: int | None = None

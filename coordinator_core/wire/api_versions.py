@@ -6,9 +6,10 @@ A broker answers it before a client has logged in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.errors import DecodeError
+from coordinator_core.records import Fields
 from coordinator_core.wire.codec import reader, writer
 from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.primitives import scalar_reader, scalar_writer
@@ -76,7 +77,7 @@ def features(answer: bytes, version: int, correlation_id: int) -> BrokerFeatures
     )
 
 
-def _finalized(fields: Mapping[str, Any]) -> dict[str, int] | None:
+def _finalized(fields: Fields) -> dict[str, int] | None:
     if fields.get("finalizedFeaturesEpoch", -1) < 0:
         return None
     return {feature["name"]: feature["maxVersionLevel"] for feature in fields.get("finalizedFeatures", ())}

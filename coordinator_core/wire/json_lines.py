@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,7 @@ def _text(value: Fields) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _object(row: dict[str, Any], place: Place) -> Fields:
+def _object(row: Fields, place: Place) -> Fields:
     producer = {"producerId": row["producer_id"], "producerEpoch": row["producer_epoch"]}
     producer = {**producer, "baseSequence": row["base_sequence"]} if row["producer_id"] >= 0 else {}
     bounds = {**place.names, "batchBase": row["batch_base_offset"], "batchLast": row["batch_last_offset"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from coordinator_core.wire.batch_records import INT32_MAX, LogRecord
 from coordinator_core.wire.control import ABORT, COMMIT, control_name
 from coordinator_core.wire.cursor import Ints
 from coordinator_core.wire.record_columns import Octets, RecordBounds, cut
+from coordinator_core.wire.scalars import Raw
 
 LogRow = LogRecord | BatchHeader
 """A record, or a batch that compaction has emptied."""
@@ -115,15 +115,15 @@ def in_file_order(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return whole.take(np.argsort(whole.column("batch_position").to_numpy(), kind="stable"))
 
 
-def _native(column: NDArray[Any]) -> NDArray[Any]:
+def _native(column: Raw) -> Raw:
     return column.astype(column.dtype.newbyteorder("="))
 
 
-def _array(column: NDArray[Any] | pa.Array) -> pa.Array:
+def _array(column: Raw | pa.Array) -> pa.Array:
     return column if isinstance(column, pa.Array) else pa.array(column)
 
 
-def _names(names: Sequence[str], codes: NDArray[Any]) -> pa.Array:
+def _names(names: Sequence[str], codes: Raw) -> pa.Array:
     return pa.array(names).take(pa.array(codes.astype(np.int8)))
 
 

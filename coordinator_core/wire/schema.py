@@ -17,10 +17,13 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from coordinator_core.errors import SchemaError
 from coordinator_core.records import Family
+
+Source: TypeAlias = dict[str, Any]
+"""A schema as its JSON file has it, or a part of it; the module's text says what is in one."""
 
 REQUIRED: Final = object()
 """The default of a field that has none."""
@@ -168,12 +171,12 @@ def coordinator_requests() -> Mapping[str, CoordinatorRequest]:
 
 
 @cache
-def broker_messages() -> tuple[Mapping[str, Any], ...]:
+def broker_messages() -> tuple[Source, ...]:
     """Return the messages of brokers' application logs, in the order in which they are tried."""
     return tuple(message for source in _read("broker_log") for message in source["messages"])
 
 
-def broker_log_faults() -> tuple[Mapping[str, Any], ...]:
+def broker_log_faults() -> tuple[Source, ...]:
     """Return the known faults of Kafka with which a coordinator cannot load its log partition."""
     return tuple(fault for source in _read("broker_log") for fault in source["known_faults"])
 
@@ -185,7 +188,7 @@ def _root() -> Traversable:
     return Path(__file__).resolve().parents[2] / "schemas"
 
 
-def _read(folder: str) -> Iterator[dict[str, Any]]:
+def _read(folder: str) -> Iterator[Source]:
     place = _root() / folder
     if not place.is_dir():
         raise SchemaError(f"no schemas at {place}")
@@ -194,7 +197,7 @@ def _read(folder: str) -> Iterator[dict[str, Any]]:
             yield json.loads(entry.read_text(encoding="utf-8"))
 
 
-def _record(source: dict[str, Any]) -> RecordSchema:
+def _record(source: Source) -> RecordSchema:
     return RecordSchema(
         name=source["record"],
         family=Family(source["family"]),
@@ -206,7 +209,7 @@ def _record(source: dict[str, Any]) -> RecordSchema:
     )
 
 
-def _embedded(source: dict[str, Any]) -> EmbeddedSchema:
+def _embedded(source: Source) -> EmbeddedSchema:
     version_field = source["versionField"]
     return EmbeddedSchema(
         about=source["about"],
@@ -222,7 +225,7 @@ def _embedded(source: dict[str, Any]) -> EmbeddedSchema:
     )
 
 
-def _message(source: dict[str, Any]) -> Message:
+def _message(source: Source) -> Message:
     versions = _versions(source["versions"], range(0, 1 << 15))
     flexible = _versions(source["flexible"], versions)
     fields = _fields(source["fields"], versions)
@@ -232,11 +235,11 @@ def _message(source: dict[str, Any]) -> Message:
     return Message(source["name"], versions, flexible, fields, short, early if early.fields else None)
 
 
-def _fields(sources: list[dict[str, object]], within: range) -> tuple[Field, ...]:
+def _fields(sources: list[Source], within: range) -> tuple[Field, ...]:
     return tuple(_field(source, within) for source in sources)
 
 
-def _field(source: dict[str, Any], within: range) -> Field:
+def _field(source: Source, within: range) -> Field:
     versions = _versions(source["versions"], within) if "versions" in source else within
     nullable = source.get("nullable", "none")
     return Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import rests_on_share_state
 from coordinator_core.audit.folds.group_history import counted
@@ -17,7 +17,7 @@ from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.news import StoredNews
 from jobs.settings import Settings
 from jobs.tables.delta import Tables
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, Value
 
 OFFSETS_TOPIC = GROUP_LOG
 MEASURES = (
@@ -192,7 +192,7 @@ def _unknown_types(reader: TableReader) -> Part:
     return {"unknown_types": _by_cluster(reader, count)}
 
 
-def _by_cluster(reader: TableReader, sql: str, **values: Any) -> dict[str, float | None]:
+def _by_cluster(reader: TableReader, sql: str, **values: Value) -> dict[str, float | None]:
     return {row["cluster"]: row["value"] for row in reader.rows(sql, **values)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jobs.checks.measures import RATES, measure
 from jobs.checks.validation import CheckRun, Result
@@ -43,7 +43,7 @@ class Measured(NamedTuple):
 
     measures: list[Row]
     happened: dict[str, dict[str, str]]
-    note: dict[str, Any]
+    note: dict[str, object]
     judged: str
     are_judged: bool
 
@@ -58,7 +58,7 @@ def measured(tables: Tables, now: datetime, chosen: Settings, since: str) -> Mea
     asked = {"since": since, "today": now.date(), "software": software_version()}
     of_settings = {name: getattr(chosen, name).model_dump(mode="json") for name in ("checks", "gates")}
     inputs = made_from(tables, INPUTS, settings=of_settings, **asked)
-    known: dict[str, Any] = json.loads((tables.exists(CHECK_RESULTS) and note_of(tables, CHECK_RESULTS)) or "{}")
+    known: Row = json.loads((tables.exists(CHECK_RESULTS) and note_of(tables, CHECK_RESULTS)) or "{}")
     now_ms = round(now.timestamp() * 1000)
     if known.get("inputs") == inputs:
         older = (now_ms - known["measured_ms"]) / 3_600_000

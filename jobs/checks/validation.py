@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,6 +35,10 @@ BY_CLUSTER: Final = {"result_format": "COMPLETE", "unexpected_index_column_names
 """The form of results on measures, whatever the checkpoint says: it names the clusters that fail."""
 
 ABOUT_ACTION: Final = "action of a checkpoint"
+
+
+Gx: TypeAlias = Any
+"""A value of Great Expectations, whose classes are imported late: it takes seconds."""
 
 
 class Result(NamedTuple):
@@ -103,7 +107,7 @@ def write_measures(folder: Path, measures: Sequence[Row]) -> None:
     )
 
 
-def load() -> Any:
+def load() -> Gx:
     """Return the module of Great Expectations; its import takes ten seconds of a processor."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations
@@ -115,7 +119,7 @@ def load_without_spark() -> None:
     """Import Great Expectations where pandas judges: without pyspark, of which it imports what it finds, in a fifth of
     its time. What imports pyspark later, as an expectation of a user may, has it.
     """
-    modules: dict[str, Any] = sys.modules
+    modules: dict[str, Gx] = sys.modules
     if "pyspark" in modules:
         load()
         return
@@ -133,10 +137,10 @@ def _open(folder: Path) -> object:
 class _Validations:
     """The validation definitions of a context, and what they gave."""
 
-    def __init__(self, context: Any, checked: CheckRun) -> None:
+    def __init__(self, context: Gx, checked: CheckRun) -> None:
         self.context = context
         self.checked = checked
-        self.outcomes: dict[str, Any] = {}
+        self.outcomes: dict[str, Gx] = {}
         """Results of Great Expectations by the name of the validation definition."""
 
     def results(self, *, docs: bool) -> Iterator[Result]:
@@ -155,12 +159,12 @@ class _Validations:
         for checkpoint in checkpoints:
             yield from self._act(checkpoint, identity)
 
-    def _run_identifier(self) -> Any:
+    def _run_identifier(self) -> Gx:
         from great_expectations.core.run_identifier import RunIdentifier
 
         return RunIdentifier(run_name=self.checked.run_id, run_time=self.checked.now)
 
-    def _definitions(self) -> Iterator[Any]:
+    def _definitions(self) -> Iterator[Gx]:
         """Yield the definitions; one is added for a suite that has none and the name of a table (``findings.mine``)."""
         import great_expectations as gx
 
@@ -181,7 +185,7 @@ class _Validations:
             made = gx.ValidationDefinition(name=suite.name, data=batch, suite=suite)
             yield self.context.validation_definitions.add(made)
 
-    def _validated(self, definition: Any, result_format: Any, identity: object) -> Iterator[Result]:
+    def _validated(self, definition: Gx, result_format: Gx, identity: object) -> Iterator[Result]:
         if not definition.suite.expectations:
             return
         asset, source, tables = definition.asset.name, definition.data_source, self.checked.tables
@@ -209,7 +213,7 @@ class _Validations:
             else:
                 yield self._of_table(definition, result)
 
-    def _of_measure(self, definition: object, outcome: Any) -> Iterator[Result]:
+    def _of_measure(self, definition: object, outcome: Gx) -> Iterator[Result]:
         """Yield a result for each cluster if the expectation is on the values of one measure; otherwise one."""
         config, measures = outcome.expectation_config, self.checked.measures
         name, unexpected = config.kwargs.get("column"), outcome.result.get("unexpected_index_list")
@@ -231,7 +235,7 @@ class _Validations:
                 definition, config, cluster=str(cluster), observed=observed, passed=passed, happened=said
             )
 
-    def _of_table(self, definition: object, outcome: Any) -> Result:
+    def _of_table(self, definition: object, outcome: Gx) -> Result:
         passed, problem = bool(outcome.success), _problem(outcome.exception_info)
         observed = outcome.result.get("observed_value", outcome.result.get("unexpected_count"))
         is_number = isinstance(observed, int | float) and not isinstance(observed, bool)
@@ -242,8 +246,8 @@ class _Validations:
 
     def _result(
         self,
-        definition: Any,
-        config: Any,
+        definition: Gx,
+        config: Gx,
         *,
         cluster: str | None = None,
         observed: float | None = None,
@@ -269,7 +273,7 @@ class _Validations:
             checked_at=self.checked.now,
         )
 
-    def _act(self, checkpoint: Any, identity: Any) -> Iterator[Result]:
+    def _act(self, checkpoint: Gx, identity: Gx) -> Iterator[Result]:
         """Run the actions of a checkpoint on what was validated of it; yield a failed result for each that fails."""
         from great_expectations.checkpoint.actions import ActionContext, UpdateDataDocsAction
         from great_expectations.checkpoint.checkpoint import CheckpointResult
@@ -294,7 +298,7 @@ class _Validations:
             if None in answer.values():  # a server that does not answer is not an error of Great Expectations
                 yield self._failed_action(checkpoint, action, "the message was not delivered")
 
-    def _failed_action(self, checkpoint: Any, action: Any, problem: str) -> Result:
+    def _failed_action(self, checkpoint: Gx, action: Gx, problem: str) -> Result:
         return Result(
             run_id=self.checked.run_id,
             cluster=None,
@@ -311,7 +315,7 @@ class _Validations:
         )
 
 
-def _identifier(definition: Any, outcome: Any, identity: object) -> Any:
+def _identifier(definition: Gx, outcome: Gx, identity: object) -> Gx:
     from great_expectations.data_context.types.resource_identifiers import (
         ExpectationSuiteIdentifier,
         ValidationResultIdentifier,
@@ -323,7 +327,7 @@ def _identifier(definition: Any, outcome: Any, identity: object) -> Any:
     )
 
 
-def _failing(result: Mapping[str, Any]) -> str | None:
+def _failing(result: Mapping[str, Gx]) -> str | None:
     """Return in words how many rows fail, and the first of them; None: it is not about rows, or they are not named."""
     rows = result.get("unexpected_index_list") or []
     if not rows or not isinstance(rows[0], dict):

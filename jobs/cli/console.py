@@ -39,7 +39,7 @@ class Console:
     quiet: bool = False
     json: bool = False
     log_format: LogFormat = LogFormat.TEXT
-    logged: dict[str, Any] = field(default_factory=dict)
+    logged: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, context: Any) -> Console:

@@ -21,7 +21,7 @@ from typing import (
     is_typeddict,
 )
 
-Schema = dict[str, Any]
+Schema = dict[str, object]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

@@ -175,7 +175,7 @@ class ServedWatch:
             pass
         return NOTHING_NEWER if self._watch is None else self._watch
 
-    def _run(self, place: str, console: Console, chosen: Any) -> None:
+    def _run(self, place: str, console: Console, chosen: Settings) -> None:
         from jobs.cli.watch import PAUSE_S, Watch, watched_source
         from jobs.cli.watch_lines import lines
         from jobs.watch.followed_groups import FollowedGroups

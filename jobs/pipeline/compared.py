@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from jobs.sources.dump_batches import LogSource
 from jobs.tables import tasks
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.reader import Row
 from jobs.tables.written_files import WrittenFile, write_task
 
 Flags = NDArray[np.bool_]
@@ -169,7 +170,7 @@ def _check_same(rows: pa.Table, is_given: Flags, *firsts: NDArray[np.int64]) -> 
 
 def _refuse(rows: pa.Table, row: int, other: int) -> None:
     found: Mapping[str, object] = rows.slice(row, 1).to_pylist()[0]
-    before: Mapping[str, Any] = rows.slice(other, 1).to_pylist()[0]
+    before: Row = rows.slice(other, 1).to_pylist()[0]
     what_to_do, epoch, before_epoch = OTHER_LOG, found["leader_epoch"], before["leader_epoch"]
     if None not in (epoch, before_epoch) and epoch != before_epoch:
         what_to_do = EARLIER_LEADER if epoch < before_epoch else LATER_LEADER

@@ -14,7 +14,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -60,7 +59,7 @@ def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], repor
         tables.create(GROUP_PAGES)
     note = note_of(tables, FINDINGS)
     is_whole = note is not None and (not keeps_pages or note_of(tables, GROUP_PAGES) == note)
-    before: dict[str, Any] = json.loads(note) if note is not None and is_whole else {}
+    before: Row = json.loads(note) if note is not None and is_whole else {}
     if "whole_from" not in before:
         before = {}  # a note of an earlier release
     inputs = [*INPUTS, *FACTS_FROM]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -103,7 +103,7 @@ class SharedFacts(NamedTuple):
         return hashlib.sha256(repr(_in_order(apart_from_ends)).encode()).hexdigest()
 
 
-def _in_order(value: Any) -> Any:
+def _in_order(value: object) -> object:
     """Return a value as lists, so that equal ones have one text: mappings and sets have no order of their own."""
     if isinstance(value, Mapping):
         return sorted(
@@ -143,7 +143,7 @@ def _kept(engine: FolderReader, changed: Mapping[str, Collection[str] | None]) -
     return pa.Table.from_batches(batches).select(GROUP_PAGES.schema.names).cast(GROUP_PAGES.schema)
 
 
-def row_of(cluster: str, history: GroupHistory, page: Page) -> dict[str, Any]:
+def row_of(cluster: str, history: GroupHistory, page: Page) -> dict[str, object]:
     """Return the row of a group whose page was made of this history."""
     of_group = {"cluster": cluster, "group_id": history.group_id, "until_ms": history.ends_used.until_ms}
     return {**of_group, "summary": page.summary, "texts": page.texts}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +33,7 @@ def here(
     """Return the rows of the findings and of the pages, computed by this process in so many parts."""
     engine = tables.engine()
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
-    kept, new, pages = [], list[dict[str, Any]](), list[dict[str, Any]]()
+    kept, new, pages = [], list[dict[str, object]](), list[dict[str, object]]()
     for row in engine.rows("SELECT * FROM $findings"):
         cluster, group_id = row["cluster"], row["group_id"]
         if cluster in again and group_id is None:
@@ -51,7 +50,7 @@ def here(
                     page = Page(findings(history, limits)) if report_page is None else report_page(history)
                     new += [{"cluster": cluster, **row._asdict()} for row in page.findings]
                     pages.append(row_of(cluster, history, page))
-    about, storms = list[dict[str, Any]](), dict[str, list[CoveredRows]]()
+    about, storms = list[dict[str, object]](), dict[str, list[CoveredRows]]()
     for cluster in changed:
         of_cluster = (_row(row) for row in (*kept, *new) if row["cluster"] == cluster and row["kind"] in COVERED)
         found, storms[cluster] = about_one(tables, cluster, of_cluster, limits)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.installation import software_version
@@ -53,6 +53,10 @@ def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dic
         before=before,
     )
     return {(row["log_topic"], row["log_partition"]): row["last_offset"] for row in rows}
+
+
+RunValues: TypeAlias = dict[str, Any]
+"""What a row of ``runs`` says so far, by column."""
 
 
 class Undecoded(NamedTuple):
@@ -128,7 +132,7 @@ def account_ingest(
     """
     taken = [Taken(**row) for row in tables.engine().rows(TAKEN, run=run_id)]
     nothing_new = {"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}
-    rows: list[dict[str, Any]] = [row._asdict() for row in taken]
+    rows: list[RunValues] = [row._asdict() for row in taken]
     there: set[tuple[str, int | None]] = {(row.log_topic, row.log_partition) for row in taken}
     for topic, partition in sorted(set(given) - there):
         rows.append(nothing_new | {"log_topic": topic, "log_partition": partition})
@@ -223,8 +227,8 @@ def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
     return balances
 
 
-def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[RunRow]:
+def _write(tables: Tables, job: str, run_id: str, rows: list[RunValues]) -> list[RunRow]:
     common = {"run_id": run_id, "job": job, "finished_at": datetime.now(UTC), "version": software_version()}
-    full: list[dict[str, Any]] = [{name: (row | common).get(name) for name in RUNS.schema.names} for row in rows]
+    full: list[RunValues] = [{name: (row | common).get(name) for name in RUNS.schema.names} for row in rows]
     tables.append(RUNS, few(RUNS, full), f"{run_id}/{job}")
     return [RunRow(**row) for row in full]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -171,7 +171,7 @@ def removal_rows(
             of_group[group_id] = BrokerLines({*lines.get(group_id, ()), *lines.get(None, ())})
         return of_group[group_id]
 
-    def with_cause(row: dict[str, Any]) -> dict[str, object]:
+    def with_cause(row: Row) -> dict[str, object]:
         in_deletion = row["group_end"] is not None and row["group_end"] > row["log_offset"]
         at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         proven = removal_cause(at.timestamp_ms, topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator_core.records import LOG_TOPICS, RecordType
 from coordinator_core.wire.batch_format import ENDS_WITHIN
@@ -152,11 +152,14 @@ SELECT * FROM (
 
 COUNTED: Final = {"compaction": "compacted", "unknown": "unknown", "missing": "missing", "damaged": "damaged"}
 
+Gaps: TypeAlias = dict[str, Any]
+"""What the columns of ``runs`` say of the gaps of a log partition."""
+
 Place = tuple[str, int]
 """Topic and number of a log partition."""
 
 
-def summary(tables: TableReader, cluster: str, floors: Mapping[Place, int]) -> dict[Place, dict[str, Any]]:
+def summary(tables: TableReader, cluster: str, floors: Mapping[Place, int]) -> dict[Place, Gaps]:
     """Return for each log partition with gaps the missing offsets by cause, and its largest ones, as ``runs`` has them.
 
     ``floors``: the offset from which on a log partition is looked at.
@@ -165,9 +168,7 @@ def summary(tables: TableReader, cluster: str, floors: Mapping[Place, int]) -> d
         return {}
     begins, values = listed(floors)
     rows = tables.rows(SUMMARY.format(begins=begins), cluster=cluster, never=NEVER_COMPACTED, listed=LISTED, **values)
-    gaps: dict[Place, dict[str, Any]] = defaultdict(
-        lambda: {**{f"{name}_offsets": 0 for name in COUNTED.values()}, "gaps": []}
-    )
+    gaps: dict[Place, Gaps] = defaultdict(lambda: {**{f"{name}_offsets": 0 for name in COUNTED.values()}, "gaps": []})
     for row in rows:
         of_place = gaps[row["log_topic"], row["log_partition"]]
         of_place[f"{COUNTED[row['cause']]}_offsets"] = int(row["offsets"])
@@ -308,7 +309,7 @@ def damage_of(tables: TableReader, cluster: str, place: Place) -> list[DamagedRa
     return list(_damage(tables, _given(cluster, place)))
 
 
-def _damage(tables: TableReader, given: dict[str, Any]) -> Iterator[DamagedRange]:
+def _damage(tables: TableReader, given: dict[str, Value]) -> Iterator[DamagedRange]:
     rows = tables.rows(f"SELECT batch_base, batch_last, source, place, error FROM {LOG} AND kind = 'damaged'", **given)
     for row in list(rows):
         first, last = row["batch_base"], row["batch_last"]
@@ -318,7 +319,7 @@ def _damage(tables: TableReader, given: dict[str, Any]) -> Iterator[DamagedRange
             yield DamagedRange(first, first if last is None else last, ENDS_WITHIN in (row["error"] or ""))
 
 
-def _beside(tables: TableReader, given: dict[str, Any], source: str, place: int) -> int | None:
+def _beside(tables: TableReader, given: dict[str, Value], source: str, place: int) -> int | None:
     """Return the offset at which bytes at this place of a file lie; None if the file has no record."""
     (near,) = tables.rows(
         f"SELECT max({LAST_OF_BATCH}) FILTER (WHERE place < :place) AS last, "
@@ -333,5 +334,5 @@ def _beside(tables: TableReader, given: dict[str, Any], source: str, place: int)
     return None if near["next"] is None else int(near["next"]) - 1
 
 
-def _given(cluster: str, place: Place) -> dict[str, Any]:
+def _given(cluster: str, place: Place) -> dict[str, Value]:
     return {"cluster": cluster, "topic": place[0], "partition": place[1]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
 from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below, lost_behind
@@ -16,7 +16,7 @@ from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT, log_name
 from jobs.tables.columns import PLACED
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, Value
 
 LAST_OFFSET: Final = 1 << 62
 """Stands for the end of a moment that has none."""
@@ -166,7 +166,7 @@ def _has_transactions(tables: TableReader, cluster: str, place: Place) -> bool:
 
 def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extents, set[Place]]:
     """Return the partitions of these logs of which no offset is missing, at their end; and the others."""
-    given: dict[str, Any] = {"cluster": cluster, "topics": topics}
+    given: dict[str, Value] = {"cluster": cluster, "topics": topics}
     ranges: dict[Place, list[Mapping[str, object]]] = {}
     for row in tables.rows(
         "SELECT log_topic, log_partition, leader_epoch, min(first_offset) AS first, max(last_offset) AS last, "

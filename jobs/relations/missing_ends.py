@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.groups.group import Group
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
@@ -18,7 +18,7 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.state_json import VERSION
 from jobs.relations.topics import stored_topics
 from jobs.sources.files import METADATA_TOPIC
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, Value
 
 TAILS: Final = """
 WITH ends AS (
@@ -72,7 +72,7 @@ def missing_ends(
     """Return the log partitions whose ends are missing. ``lost_records``: where there are some, no state counts."""
     if not (tables.exists("log_ranges") and tables.exists("group_states") and tables.exists("rebalances")):
         return {}
-    of: dict[str, Any] = {"cluster": cluster, "groups": GROUP_LOG}
+    of: dict[str, Value] = {"cluster": cluster, "groups": GROUP_LOG}
     quiet = [
         LogTail(row["log_topic"], row["log_partition"], row["last_offset"], row["last_ms"])
         for row in tables.rows(TAILS, **of, metadata=METADATA_TOPIC, shortest_ms=SHORTEST_MS)
@@ -95,7 +95,7 @@ def missing_ends(
     return found
 
 
-def _states(tables: TableReader, of: dict[str, Any]) -> dict[int, list[str]]:
+def _states(tables: TableReader, of: dict[str, Value]) -> dict[int, list[str]]:
     (changed,) = tables.rows(CHANGED, cluster=of["cluster"]) if tables.exists("topic_history") else ({},)
     changed_ms = changed.get("changed_ms")
     by_partition = defaultdict[int, list[str]](list)
@@ -105,7 +105,7 @@ def _states(tables: TableReader, of: dict[str, Any]) -> dict[int, list[str]]:
     return by_partition
 
 
-def _committed(tables: TableReader, of: dict[str, Any], last_ms: int) -> dict[int, list[tuple[str, str]]]:
+def _committed(tables: TableReader, of: dict[str, Value], last_ms: int) -> dict[int, list[tuple[str, str]]]:
     by_partition = defaultdict[int, list[tuple[str, str]]](list)
     are_there = tables.exists("topic_history") and tables.exists("commit_summaries")
     for row in tables.rows(COMMITTED, **of, last_ms=last_ms) if are_there else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.offsets.burrow import UnreadCommits, UnreadOfGroups, note_unread
 from coordinator_core.groups.offsets import TopicPartition
@@ -14,7 +14,7 @@ from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import PLACED
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, Value
 
 UNREADABLE: Final = f"$quarantine WHERE cluster = :cluster AND part IN ('key', 'value') AND stray IS NULL AND {PLACED}"
 MOST_RUNS: Final = 50_000
@@ -63,7 +63,7 @@ def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple
     """
     if not tables.exists("quarantine"):
         return []
-    given: dict[str, Any] = {"cluster": cluster, "upto": upto, "topics": REPLAYED_TOPICS, "shares": SHARE_TOPICS}
+    given: dict[str, Value] = {"cluster": cluster, "upto": upto, "topics": REPLAYED_TOPICS, "shares": SHARE_TOPICS}
     some = f"{UNREADABLE} AND run_id <= :upto AND log_topic IN :topics AND (group_id IS NULL OR log_topic IN :shares)"
     runs = list(
         tables.rows(

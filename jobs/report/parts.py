@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -18,6 +18,7 @@ from jobs.report.data import GroupDetail, GroupLine, Offsets, Worst
 from jobs.report.group_page import detail
 from jobs.report.packing import PageTexts, texts_of
 from jobs.report.worst import badness, because
+from jobs.tables.reader import Row
 from jobs.tables.row_reader import list_reader
 
 
@@ -83,7 +84,7 @@ def page_of(history: GroupHistory, limits: Thresholds) -> Page:
     return Page([*group.findings], json.dumps(summary, ensure_ascii=False, separators=(",", ":")), texts_of(group))
 
 
-def kept_parts(rows: Iterable[Mapping[str, Any]]) -> Iterator[GroupPart]:
+def kept_parts(rows: Iterable[Row]) -> Iterator[GroupPart]:
     """Yield the parts of groups from the rows of ``group_pages``; what their texts have is left out."""
     for row in rows:
         of = READ_SUMMARY(json.loads(row["summary"]))
@@ -110,6 +111,6 @@ def kept_parts(rows: Iterable[Mapping[str, Any]]) -> Iterator[GroupPart]:
         yield GroupPart(group, of.opened, of.worst)
 
 
-def kept_texts(rows: Iterable[Mapping[str, Any]]) -> dict[str, PageTexts]:
+def kept_texts(rows: Iterable[Row]) -> dict[str, PageTexts]:
     """Return the texts of pages by group id."""
     return {row["group_id"]: PageTexts(*row["texts"]) for row in rows}

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock, Thread
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.queries.from_tables.answers import StoredAnswers
@@ -25,7 +25,7 @@ from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, Serve
 from jobs.serve.site import GroupsAsked
 from jobs.serve.stored_overview import stored_overview
 from jobs.settings import Settings
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader, Value
 
 REFRESH_S: Final = 60.0
 """The tables are opened again after so long: a night may have filled them further."""
@@ -239,7 +239,7 @@ class ServedTables:
     def _chosen(self, tables: TableReader, asked: GroupsAsked) -> tuple[list[str], dict[str, int], int]:
         """Return the ids of the groups of a page, their findings, and how many groups there are."""
         wanted = ["TRUE"]
-        values: dict[str, Any] = {"cluster": self._cluster}
+        values: dict[str, Value] = {"cluster": self._cluster}
         if asked.find is not None:
             wanted.append("instr(lower(k.group_id), :find) > 0")
             values["find"] = asked.find.lower()
@@ -275,10 +275,10 @@ class ServedTables:
         """Return the groups at each of one or two moments."""
         if not ids:
             return [() for _ in moments]
-        given: dict[str, Any] = {"cluster": self._cluster, "groups": list(ids), "low": min(ids), "high": max(ids)}
+        given: dict[str, Value] = {"cluster": self._cluster, "groups": list(ids), "low": min(ids), "high": max(ids)}
         times = {"at_ms": moments[0], "than_ms": moments[-1], "from_ms": min(moments), "to_ms": max(moments)}
 
-        def by_moment(sql: str) -> dict[tuple[int, str], Mapping[str, Any]]:
+        def by_moment(sql: str) -> dict[tuple[int, str], Row]:
             return {(row["at_ms"], row["group_id"]): row for row in tables.rows(sql, **given, **times)}
 
         epochs, members, rebalances = map(by_moment, (EPOCHS, MEMBERS, REBALANCES))
@@ -286,12 +286,12 @@ class ServedTables:
         among = {**given, "groups": without}
         last = {row["group_id"]: row for row in tables.rows(LAST, **among)} if without else {}
         lags = by_moment(LAGS) if tables.exists("lag_history") else {}
-        owners = defaultdict[tuple[int, str], list[Mapping[str, Any]]](list)
+        owners = defaultdict[tuple[int, str], list[Row]](list)
         for row in tables.rows(OWNERS, **given, **times):
             owners[row["at_ms"], row["group_id"]].append(row)
         named = sorted({row["member_id"] for rows in owners.values() for row in rows})
         clients = {row[:2]: row[2] for row in tables.tuples(CLIENTS, **given, members=named)} if named else {}
-        nothing: Mapping[str, Any] = {}
+        nothing: Row = {}
 
         def then(key: tuple[int, str]) -> GroupAt:
             epoch, rebalance, lag = (of.get(key, nothing) for of in (epochs, rebalances, lags))

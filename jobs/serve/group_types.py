@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from jobs.tables.reader import MOST_LISTED, TableReader
+from jobs.tables.reader import MOST_LISTED, TableReader, Value
 
 KNOWN: Final = """
 SELECT DISTINCT group_id FROM $group_states WHERE cluster = :cluster
@@ -44,7 +44,7 @@ class GroupTypes(NamedTuple):
     """A query for ``group_id`` and ``group_type`` of each group that has had an epoch, and its values."""
 
     text: str
-    values: dict[str, Any]
+    values: dict[str, Value]
 
 
 def group_types(tables: TableReader, cluster: str) -> GroupTypes:

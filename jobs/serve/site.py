@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from coordinator_core.errors import CoordinatorAuditError, InputError, UsageError
 from coordinator_core.whole_numbers import whole_number
@@ -21,7 +21,7 @@ LONGEST_TEXT: Final = 500
 JSON: Final = "application/json"
 
 
-ANSWERS: Final[Mapping[str, Any]] = {
+ANSWERS: Final[Mapping[str, object]] = {
     "/api/overview": Report,
     "/api/groups": GroupsPage,
     "/api/group": GroupDetail,
@@ -94,7 +94,7 @@ class Site:
             "/page.js": Answer(200, "text/javascript; charset=utf-8", served_scripts().encode()),
             "/page.css": Answer(200, "text/css; charset=utf-8", served_styles().encode()),
         }
-        self._questions: Mapping[str, Callable[[Mapping[str, str]], Any]] = {
+        self._questions: Mapping[str, Callable[[Mapping[str, str]], object]] = {
             "/api/overview": self._overview,
             "/api/groups": self._groups,
             "/api/group": self._group,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,7 +69,7 @@ def all_ends(path: Path) -> EndOffsets:
     return ends
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> pa.Table:
     try:
         if (printed := printed_ends(path)) is not None:
             rows = pa.Table.from_pylist(printed, COLUMNS)

@@ -9,11 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from coordinator_core.errors import InputError
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 POLL_S: Final = 0.1
 PATIENCE_S: Final = 5.0
@@ -44,7 +47,7 @@ class Reports:
     """The reports of one client. ``settings`` are its settings, which send them here instead of to a log."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
-        self.errors: list[Any] = []
+        self.errors: list[KafkaError] = []
         self.servers = config.get("bootstrap.servers", "")
         self.settings: dict[str, Any] = {**config, "log_level": "0", "error_cb": self.errors.append}
 
@@ -53,7 +56,7 @@ class Reports:
         """Whether a report says that no attempt can succeed."""
         return any(error.code() in HOPELESS for error in self.errors)
 
-    def first_answer(self, client: Any, asked: Future[Answer]) -> Answer:
+    def first_answer(self, client: Consumer | AdminClient, asked: Future[Answer]) -> Answer:
         """Return the first answer of a cluster. Raise InputError as soon as reports say that none will come."""
         reported_s: float | None = None
         while not asked.done():
@@ -68,7 +71,7 @@ class Reports:
         except KafkaException as error:
             raise self.failure(error) from error
 
-    def listed(self, consumer: Any, timeout_s: float) -> Any:
+    def listed(self, consumer: Consumer | AdminClient, timeout_s: float) -> Any:
         """Return the metadata of all topics: a broker may create one that is asked for by its name.
 
         Raise InputError once a report, or the time-out, says that no answer will come.
@@ -92,7 +95,7 @@ class Reports:
         return InputError(f"{self.servers}: {': '.join(texts) or 'no answer'}")
 
 
-def _weight(error: Any) -> int:
+def _weight(error: KafkaError) -> int:
     """Return how much a report tells: that all brokers are down comes with the cause of each."""
     code = error.code()
     return 0 if code == KafkaError._ALL_BROKERS_DOWN else 2 if code in HOPELESS else 1

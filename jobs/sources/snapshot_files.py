@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.cluster.setting_values import int_setting
@@ -29,6 +29,7 @@ from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.errors import InputError
 from jobs.sources.bounded_text import json_value, lines_of
 from jobs.sources.end_offsets import JSON_SUFFIXES
+from jobs.tables.reader import Row
 
 MOST_BYTES: Final = 256 << 20
 """The largest file of snapshots that gives topics, unpacked: what they list is kept in memory."""
@@ -134,9 +135,9 @@ def _text(row: Mapping[str, object], name: str) -> str:
     return value
 
 
-def topics_of(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
+def topics_of(rows: Iterable[Row]) -> TopicHistory:
     """Return the history of topics in rows of snapshots: ``cluster_snapshot.ROW``, without the end offset."""
-    listed: dict[tuple[int, str], dict[str, Any]] = {}
+    listed: dict[tuple[int, str], Row] = {}
     same: dict[tuple[str | None, ...], tuple[str | None, ...]] = {}  # each snapshot repeats the racks
     for row in rows:
         name, time_ms = row["topic"], row["timestamp_ms"]
@@ -148,7 +149,7 @@ def topics_of(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
     return fold_snapshots(map(_listed, listed.values()))
 
 
-def _listed(topic: Mapping[str, Any]) -> dict[str, object]:
+def _listed(topic: Row) -> dict[str, object]:
     """Return a topic with its partitions counted; a topic of which a partition is missing has unknown racks."""
     racks: dict[int, tuple[str | None, ...]] = topic["racks"]
     count = max(racks) + 1
@@ -174,7 +175,7 @@ def settings_of(rows: Iterable[Mapping[str, object]]) -> SnapshotSettings:
     return SnapshotSettings.of(levels, (run for of_resource in runs.values() for run in of_resource))
 
 
-def single_settings(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, str, str, str]]:
+def single_settings(rows: Iterable[Row]) -> Iterator[tuple[int, str, str, str, str]]:
     """Yield ``SINGLE_SETTING`` of each setting in rows of settings, as the table ``snapshot_settings`` has them."""
     for row in rows:
         named = dict(row.get("configs") or {})

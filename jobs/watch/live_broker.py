@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -25,6 +25,9 @@ from jobs.sources.log_reader import LogRow
 from jobs.watch.followed_log import LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
 from jobs.watch.seen_leaders import Leaders
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 TIMEOUT_S: Final = 30.0
 """How long a broker may take for an answer, as Kafka's clients wait by default (request.timeout.ms)."""
@@ -95,7 +98,7 @@ class LiveBroker:
         self._looker = ThreadPoolExecutor(1)
         self._looked_s = 0.0
         self._asked: Future[Look] | None = None
-        self._admin: Any = None
+        self._admin: AdminClient | None = None
         self._snapshot_s = 0.0
         self._counts: dict[str, int] = {}
         self._takes_snapshots = False

@@ -30,7 +30,7 @@ RUNNERS: dict[str, Runner] = {
 
 def run_case(
     case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False, assign: Assign = registry.assign
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the ``expected`` part of one case, ``{"steps": [...]}`` for most kinds.
 
     Beside its ``assignor`` a case of a classic group may name the ``client`` of the leader; absent: Kafka's own.

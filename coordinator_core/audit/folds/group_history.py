@@ -168,7 +168,7 @@ class GroupHistory:
             ends_used=used,
         )
 
-    def replaced(self, **changes: Any) -> GroupHistory:
+    def replaced(self, **changes: object) -> GroupHistory:
         """Return the same with other values of some fields. To copy the ends of the logs is not to use them."""
         known = self.__dict__
         return GroupHistory(**{name: known[name] for name in FIELDS} | changes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
@@ -31,7 +31,15 @@ APART_MS = 1_000
 """The two records of a conversion are at most this far apart."""
 GROUP_DELETED = "group deleted"
 
-Row = TypeVar("Row")
+
+class _OfGroup(Protocol):
+    """A row that names the type of its group, which tells its log."""
+
+    @property
+    def group_type(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_OfGroup)
 
 
 def by_log(history: GroupHistory) -> list[GroupHistory]:
@@ -154,7 +162,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
     """The rows of one log. A violation does not say of which it is: its time does."""
 
     def rows_of_log(rows: Iterable[Row]) -> list[Row]:
-        return [row for row in rows if (getattr(row, "group_type") == GroupType.CONNECT) == on_kip_848]  # noqa: B009
+        return [row for row in rows if (row.group_type == GroupType.CONNECT) == on_kip_848]
 
     epochs = rows_of_log(history.epochs)
     return history.replaced(

@@ -369,7 +369,7 @@ class EpochTargetAudit:
             return judged._replace(differences=("the same assignment with its records in another order",))
         return judged
 
-    def _broken_by_coordinator(self, spec: GroupSpecs, image: TopicImage, computed: Mapping[str, Any]) -> list[str]:
+    def _broken_by_coordinator(self, spec: GroupSpecs, image: TopicImage, computed: Mapping[str, object]) -> list[str]:
         """What the recorded target breaks; what the assignor itself breaks here is not held against the record."""
         excused = set(self._broken(spec, image, computed))
         recorded = self._broken(spec, image, self._whole(spec, self.recorded))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
@@ -110,7 +110,7 @@ class _Step(NamedTuple):
     """One rebalance: what the workers run after it, and whether another one follows after ``delay_ms``."""
 
     running: dict[str, ConnectorsAndTasks]
-    memory: Any
+    memory: object
     generation: int
     delay_ms: int
     asks_again: bool

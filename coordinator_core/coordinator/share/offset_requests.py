@@ -7,7 +7,6 @@ do it; their response is written as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.coordinator.lookup import group_of
@@ -90,7 +89,7 @@ def handle_delete(op: Operation, request: Request) -> Fields:
         return _deleted(refused)
     known = group.share_partitions
     initialized, deleting = dict(known.initialized), dict.fromkeys(known.deleting)
-    asked: dict[str, Any] = {}
+    asked: Fields = {}
     for wanted in data["topics"]:
         topic = op.topics.by_name.get(wanted["topicName"])
         if topic is None:

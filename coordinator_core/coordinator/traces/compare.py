@@ -27,9 +27,9 @@ class ComparedRecord(NamedTuple):
     """A record for comparison: type, key and value as plain JSON values."""
 
     type: int
-    key: Any
+    key: object
     version: int | None
-    value: Any
+    value: object
 
 
 def written(record: CoordinatorRecord) -> ComparedRecord:

@@ -15,8 +15,9 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
@@ -58,7 +59,7 @@ def read(file: Path) -> Iterator[Row]:
             yield damaged(b"", f"the file is truncated or damaged after line {number}: {error}", number + 1)
 
 
-def _texts(stream: Any) -> Iterator[bytes]:
+def _texts(stream: BufferedReader) -> Iterator[bytes]:
     """Yield each line, or each record where several are on a line; of one that is too long only the beginning."""
     rest, skips = b"", False
     while piece := stream.read1(PIECE):
@@ -192,7 +193,7 @@ def _with_position(record: dict[str, object], named: PrintedPlace) -> dict[str, 
     return record
 
 
-def _printed(record: dict[str, Any]) -> Row:
+def _printed(record: Row) -> Row:
     """Return a console formatter's line as a row. Kafka 3.8 and 3.9 print the key's type as its version, as text."""
     key, value = record["key"], record.get("value")
     fields = key["data"]
