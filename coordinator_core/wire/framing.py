@@ -108,12 +108,13 @@ class Layout(NamedTuple):
 
     ``edges``: byte positions that split it into ranges, from 0 to its size, each at a batch with a right CRC.
     ``highest``: the highest first offset of a batch; -1: it has none. ``is_clear``: only zeros follow the batches that
-    are known.
+    are known. ``last_at``: where the last batch begins; -1: it has none.
     """
 
     edges: list[int]
     highest: int
     is_clear: bool
+    last_at: int
 
 
 def layout(read_at: ReadAt, size: int, every: int) -> Layout:
@@ -121,7 +122,7 @@ def layout(read_at: ReadAt, size: int, every: int) -> Layout:
     another. Records are not read.
     """
     edges = [0]
-    position, window, highest = 0, 1 << 16, -1
+    position, window, highest, last_at = 0, 1 << 16, -1, -1
     while position < size:
         data = read_at(position, min(window, size - position))
         starts, end = _walk_headers(data)
@@ -130,10 +131,10 @@ def layout(read_at: ReadAt, size: int, every: int) -> Layout:
                 edges.append(position + at)
         if end == 0:
             break
-        highest = max(highest, _highest_offset(data, starts))
+        highest, last_at = max(highest, _highest_offset(data, starts)), position + starts[-1]
         position += end
     is_clear = position <= size and not any(read_at(position, LOG_OVERHEAD))
-    return Layout([*edges, size] if size > edges[-1] else edges, highest, is_clear)
+    return Layout([*edges, size] if size > edges[-1] else edges, highest, is_clear, last_at)
 
 
 def _highest_offset(data: bytes, starts: list[int]) -> int:

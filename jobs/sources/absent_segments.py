@@ -1,7 +1,16 @@
-"""Segments that are not there although a broker's files beside them are: a copy without the segment that is written to.
+"""Segments that are not there although files beside them are: a copy of a broker's folder without its last segment.
 
-A broker makes the indexes of a segment with it, and removes them with it; it rolls a segment when it has a record for
-the next one. A segment behind all others is the one that is written to: no cleaner takes it away.
+====================================  ================================================================================
+file of a broker                      what it shows
+====================================  ================================================================================
+an index behind the last segment      it is made and removed with its segment, which is made when it gets a record; no
+                                      cleaner takes the segment away that is written to
+a snapshot of producers               the log reached the offset of its name
+the first offsets of leader epochs    the log reached each of them
+====================================  ================================================================================
+
+The last segment of a log is never cleaned: no record is gone between its end and an offset that the log reached. What
+indexes hold proves nothing: in a copy of a broker that runs they may be later than their segment.
 """
 
 from __future__ import annotations
@@ -10,17 +19,24 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from coordinator_core.records import Family
+from coordinator_core.wire.batch_format import HEADER_SIZE, MAGIC_AT, read_header
+from coordinator_core.wire.framing import layout
 from jobs.sources.files import LOG_SUFFIX, SWAP_SUFFIX, LogFile
 
 SEGMENT: Final = re.compile(rf"(?P<base>\d{{20}})\{LOG_SUFFIX}(\{SWAP_SUFFIX})?")
 INDEX: Final = re.compile(r"(?P<base>\d{20})\.(index|timeindex|txnindex)")
+SNAPSHOT: Final = re.compile(r"(?P<base>\d{20})\.snapshot")
+EPOCHS: Final = "leader-epoch-checkpoint"
+EPOCH: Final = re.compile(rb"^\d+ (\d{1,18})$", re.MULTILINE)
+"""A leader epoch and its first offset, in a file whose first lines have one number each."""
 
 
 def with_absent(logs: Sequence[LogFile]) -> list[LogFile]:
-    """Return the logs, each with the segment that is missing behind its last one.
+    """Return the logs, each with a segment that is missing behind its last one.
 
     Of a log partition that lies in several folders nothing is told: each copy may be of another time.
     """
@@ -38,18 +54,40 @@ def _may_tell(files: Sequence[LogFile]) -> bool:
 
 
 def _absent(files: Sequence[LogFile]) -> Iterator[LogFile]:
-    folder = os.path.dirname(files[0].path)
-    names = sorted(os.listdir(folder or os.curdir))
-    base, index = max(_bases(INDEX, names), default=("", ""))
-    last, _ = max(_bases(SEGMENT, names), default=("", ""))
-    if base > last != "":
-        yield LogFile(
-            os.path.join(folder, index), 0, base + LOG_SUFFIX, files[0].topic, files[0].partition, is_absent=True
-        )
+    """Yield the segment that is missing behind the last one of a folder."""
+    last, folder = files[-1], os.path.dirname(files[0].path)
+    names = os.listdir(folder or os.curdir)
+    base = max(_bases(SEGMENT, names), default=(-1, ""))[0]
+    if last.segment != f"{base:020}{LOG_SUFFIX}":
+        return
+    index, of_index = max(_bases(INDEX, names), default=(-1, ""))
+    reached = [*_bases(SNAPSHOT, names)]
+    if EPOCHS in names:
+        reached += ((int(offset), EPOCHS) for offset in EPOCH.findall(Path(folder, EPOCHS).read_bytes()))
+    offset, shown_by = max(reached, default=(-1, ""))
+    if index > base:
+        offset, shown_by = index, of_index
+    elif offset <= base or offset <= _end(last, base):
+        return
+    else:
+        offset -= 1
+    yield LogFile(
+        os.path.join(folder, shown_by), 0, f"{offset:020}{LOG_SUFFIX}", last.topic, last.partition, is_absent=True
+    )
 
 
-def _bases(form: re.Pattern[str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _end(log: LogFile, base: int) -> float:
+    """Return the offset behind the last record of a segment; infinity where damage leaves that open."""
+    with log.open() as read_at:
+        found = layout(read_at, log.size, log.size + 1)
+        if found.last_at < 0 or not found.is_clear:
+            return base if log.size == 0 else float("inf")
+        header = read_at(found.last_at, HEADER_SIZE)
+        return found.highest + 1 if header[MAGIC_AT] < 2 else read_header(header, 0, 0).last_offset + 1
+
+
+def _bases(form: re.Pattern[str], names: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yield the base offset, as names have it, and the name of each file of a form."""
     for name in names:
         if (found := form.fullmatch(name)) is not None:
-            yield found["base"], name
+            yield int(found["base"]), name

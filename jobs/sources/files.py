@@ -63,7 +63,7 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 
 UNKNOWN_PARTITION = -1
 
-ABSENT = "the segment that it belongs to is not there: the log goes on, and its end is missing"
+ABSENT = "it belongs to records that are not there: the log goes on, and its end is missing"
 
 MOST_LOOKED_AT = 100
 """So many files of an archive that are no segments are looked into, to say what they are."""
@@ -128,7 +128,8 @@ class LogFile:
     one that has some of it, and ``member`` the name that a broker would give its segment. Topic and partition come from
     the name of the folder (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is
     UNKNOWN_PARTITION. ``size`` is in bytes. Records at ``upto`` and behind it do not count: they were never replicated
-    (``copies``). ``is_absent``: the segment is not there, as ``path``, a file that belongs to it, shows.
+    (``copies``). ``is_absent``: it is not there, nor another one with the offset of its name, as ``path`` shows, which
+    is a file beside it.
     """
 
     path: str

@@ -16,17 +16,20 @@ from jobs.sources.files import ABSENT, find_logs
 from tests.core.builders import GroupLog
 from tests.jobs.logs import batch, write_segment
 
+LOG = GroupLog()
+RECORDS = [*LOG.join("a", 1, {}), *LOG.join("b", 2, {})]
+END = len(RECORDS)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A partition of two segments with their indexes, and what else a broker keeps beside them."""
-    partition, log = tmp_path / "logs" / f"{GROUP_LOG}-0", GroupLog()
-    records = [*log.join("a", 1, {}), *log.join("b", 2, {})]
-    for first, some in ((0, records[:3]), (3, records[3:])):
+    partition = tmp_path / "logs" / f"{GROUP_LOG}-0"
+    for first, some in ((0, RECORDS[:3]), (3, RECORDS[3:])):
         write_segment(partition, [batch(each) for each in some], first)
         for suffix in ("index", "timeindex"):
             (partition / f"{first:020}.{suffix}").write_bytes(b"")
-    (partition / f"{len(records):020}.snapshot").write_bytes(b"")
+    (partition / f"{END:020}.snapshot").write_bytes(b"")
     return partition
 
 
@@ -48,6 +51,27 @@ def test_a_log_without_the_segment_that_was_written_to_lacks_its_end(folder: Pat
     assert not group.certainty.exists
     assert then.knowledge().gaps[f"{GROUP_LOG}-0"].lost == 3
     assert answers.at(AsOf(offsets={0: 3})).knowledge().gaps[f"{GROUP_LOG}-0"].lost == -1
+
+
+@pytest.mark.parametrize(("start", "is_told"), [(0, False), (END, False), (END + 1, True)])
+def test_a_log_reached_the_first_offset_of_each_leader_epoch(folder: Path, start: int, *, is_told: bool) -> None:
+    (folder / "leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n3 {start}\n")
+    assert said(folder) == ([f"{folder}/leader-epoch-checkpoint: {ABSENT}"] if is_told else [])
+
+
+def test_a_log_reached_each_snapshot_of_producers(folder: Path) -> None:
+    for file in folder.glob(f"{3:020}.*"):
+        file.unlink()
+    assert said(folder) == [f"{folder}/{END:020}.snapshot: {ABSENT}"]
+    (folder / f"{END:020}.snapshot").rename(folder / f"{3:020}.snapshot")
+    assert said(folder) == []
+
+
+def test_damage_at_the_end_leaves_open_where_it_is(folder: Path) -> None:
+    (folder / "leader-epoch-checkpoint").write_text("0\n1\n3 9\n")
+    last = folder / f"{3:020}.log"
+    last.write_bytes(last.read_bytes()[:-3])
+    assert said(folder) == []
 
 
 def test_an_index_before_the_last_segment_tells_nothing_of_the_end(folder: Path) -> None:
