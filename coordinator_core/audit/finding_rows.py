@@ -65,9 +65,8 @@ class FindingKind(StrEnum):
     # fmt: off
     COORDINATOR_AWAY = ("coordinator_away", Level.ALARM, 10,
         "milliseconds without a coordinator", "coordinator_away_ms",
-        "Partitions of the coordinator's log had no leader, by the metadata log. Named are their groups, and "
-        "whether the broker was shut down by plan. A planned restart is a notice if no member lost its session by "
-        "it, and it was over within a minute (default.api.timeout.ms). It is about the cluster.")
+        "Partitions of the coordinator's log had no leader, by the metadata log. A planned restart is a notice if no "
+        "member lost its session by it, and it was over within a minute (default.api.timeout.ms).")
     TWO_OWNERS = ("two_owners", Level.ALARM, 10, "milliseconds for which two had them", "any",
         "Two members had the same partitions, tasks or connectors at the same time.")
     RULES_BROKEN = ("rules_broken", Level.ALARM, 10, "violations", "any",
@@ -75,13 +74,12 @@ class FindingKind(StrEnum):
     TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
         "Target assignments differ from what their assignor computes, or break what holds of all of their kind.")
     ASSIGNMENT_NOT_TAKEN = ("assignment_not_taken", Level.ALARM, 9, "times", "any",
-        "A member of a classic group did not read all that it was given, as what it owned when it joined again "
-        "shows: its client keeps the last entry of a topic that the leader's lists several times.")
+        "A member of a classic group did not read all that it was given: its client keeps only the last entry of a "
+        "topic that the leader's lists several times.")
     MEMBER_LEFT_OUT = ("member_left_out", Level.WARNING, 7, "milliseconds without an assignment", "any",
         "The leader of a classic group leaves a member out, whose subscription its client cannot read.")
     GENERATIONS_FAILED = ("generations_failed", Level.ALARM, 8, "generations", "failed_generations",
-        "A classic group completed no generation although its members joined again and again. Where it is known "
-        "which client cannot read which, the members are named.")
+        "A classic group completed no generation although its members joined again and again.")
     CLIENTS_CLASH = ("clients_clash", Level.WARNING, 5, "members", "any",
         "Clients of a classic group do not work together: once a certain one leads, and any member may, others do "
         "not get, or do not read, all of their partitions.")
@@ -93,13 +91,12 @@ class FindingKind(StrEnum):
         "milliseconds since it was first asked for", "share_initializing_ms",
         "A share group waits for the state of share partitions, or for its deletion.")
     UNASSIGNED_WORK = ("unassigned_work", Level.ALARM, 9, "connectors and tasks", "any",
-        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target, or there is no worker. "
-        "While the scheduled rebalance delay runs, the work of a worker that left waits for it.")
+        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target, or there is no worker.")
     ASSIGNOR_FAILED = ("assignor_failed", Level.WARNING, 8, "epochs with an error", "any",
         "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL).")
     NOT_READY = ("not_ready", Level.ALARM, 9, "milliseconds not ready", "not_ready_ms",
-        "A streams group has members, but the topics do not fit its topology; the status and the topics are named. "
-        "At the end of the log any time is enough, unless only internal topics are missing.")
+        "A streams group has members, but the topics do not fit its topology. At the end of the log any time is "
+        "enough, unless only internal topics are missing.")
     WARMUP_STUCK = ("warmup_stuck", Level.WARNING, 6, "milliseconds since the first of them was assigned", "warmup_ms",
         "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).")
     TOPOLOGY_HALF_UPDATED = ("topology_half_updated", Level.NOTICE, 4,
@@ -109,33 +106,31 @@ class FindingKind(StrEnum):
     NEVER_CONVERGES = ("never_converges", Level.WARNING, 9, "milliseconds without a stable epoch", "never_converges_ms",
         "The group keeps rebalancing without reaching a stable assignment.")
     OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "any",
-        "Committed offsets went back after a rebalance moved the partition. Groups of type STREAMS are not "
-        "checked, as their log names tasks and not partitions.")
+        "Committed offsets went back after a rebalance moved the partition. Streams groups are not checked.")
     COMMITTED_BEYOND_END = ("committed_beyond_end", Level.ALARM, 8, "records beyond the end", "any",
-        "A committed offset is beyond the end of its partition, as end offsets show that were read later. Seen "
-        "where MirrorMaker wrote offsets of the source cluster, or a partition lost records.")
+        "A committed offset is beyond the end of its partition: MirrorMaker wrote offsets of the source cluster, or "
+        "the partition lost records.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
-        "Committed offsets were removed while the group or the topic still existed. It is a notice where the metadata "
-        "log does not show whether the topic was deleted.")
+        "Committed offsets were removed while the group or the topic still existed. A notice, if the metadata log does "
+        "not show whether the topic was deleted.")
     COMMITS_BY_TURNS = ("commits_by_turns", Level.WARNING, 8, "times that offsets went back", "commit_turns",
         "Two jobs commit for one group id by turns, without joining it.")
     TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",
         "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.")
     SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "any",
-        "A share group gave records up after it had delivered them again. An offset that is archived at its first "
-        "delivery may be a transaction marker; such offsets count where they are most of a topic.")
+        "A share group gave records up after it had delivered them again. Offsets that are archived at their first "
+        "delivery, as transaction markers are, count only where they are most of a topic.")
     SHARE_UNQUEUED = ("share_unqueued", Level.ALARM, 9, "records", "any",
-        "Records that a share group gave up are in no dead-letter queue, although the group has one: the metadata "
-        "log shows that its topic does not exist, or does not let share groups write there (KIP-1191).")
+        "Records that a share group gave up are not in its dead-letter queue: its topic does not exist, or does not "
+        "let share groups write there (KIP-1191).")
     FEATURE_OFF = ("feature_off", Level.ALARM, 8, "members", "any",
-        "The cluster does not work with the feature that a group needs: group.version, share.version or "
-        "streams.version was set to 0, or an upgrade did not turn it on. Brokers refuse heartbeats "
-        "(UNSUPPORTED_VERSION).")
+        "The feature that a group needs is off: group.version, share.version or streams.version is 0. Brokers refuse "
+        "heartbeats (UNSUPPORTED_VERSION).")
     SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
         "A share partition does not advance: records given back wait, or only later offsets are settled.")
     STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",
         "Members of several groups (at least stood_still_groups) lost their sessions in the same second and came "
-        "back under the same member ids. It is about the cluster.")
+        "back under the same member ids.")
     SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "any",
         "A share partition is initialized without state in the share state log, or has state that its group has "
         "not.")
@@ -146,21 +141,19 @@ class FindingKind(StrEnum):
         "A broker's application log says that members went, or that the group's epoch went up, and the "
         "coordinator's log has nothing of it.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
-        "A broker's application log says that the coordinator could not load a log partition, and none has since. "
-        "It is about the cluster, one for each partition; asked for one group, it is about the group.")
+        "A broker's application log says that the coordinator could not load a log partition, and none has since.")
     WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before", "any",
-        "Records stand in the log in an order that the release of the brokers cannot load. It is about the "
-        "cluster, one for each partition; asked for one group, it is about the group.")
+        "Records stand in the log in an order that the release of the brokers cannot load.")
     MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before", "any",
         "As will_not_load, where the log leaves open whether brokers are of a release with the fault.")
     REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
         "rebalances in a window of storm_window_ms", "storm_rebalances",
-        "The group rebalances very often; the member that causes most of the rebalances is named.")
+        "The group rebalances very often.")
     STATIC_MEMBER_FENCED = ("static_member_fenced", Level.WARNING, 7, "times", "any",
         "Another client took over the instance id of a member that was still in the group, or tried to, as a "
         "broker's application log says.")
     SLOW_REBALANCE = ("slow_rebalance", Level.WARNING, 6, "milliseconds", "slow_rebalance_ms",
-        "A rebalance took long; the member that delayed it is named.")
+        "A rebalance took long.")
     FLAPPING_MEMBER = ("flapping_member", Level.WARNING, 6, "short stays", "flapping_stays",
         "One client repeatedly joins and leaves after a short stay.")
     CONVERSION_REFUSED = ("conversion_refused", Level.WARNING, 5, "times", "any",
@@ -179,8 +172,7 @@ class FindingKind(StrEnum):
         "A share group delivers many records again: consumers release them, or their locks time out.")
     SETTINGS_OUT_OF_BOUNDS = ("settings_out_of_bounds", Level.NOTICE, 3, "settings", "any",
         "Settings of the group itself lie outside of the brokers' bounds, as a snapshot shows them: brokers use "
-        "the bound instead. Bounds that are Kafka's defaults are named, and are no reason by themselves. It is a "
-        "warning where the sessions of members end before the next heartbeat.")
+        "the bound instead. A warning where the sessions of members end before the next heartbeat.")
     GROUP_FULL = ("group_full", Level.WARNING, 4, "members", "any",
         "The group has as many members as a snapshot says that brokers allow (group.max.size, "
         "group.TYPE.max.size).")
@@ -198,8 +190,8 @@ class FindingKind(StrEnum):
         "commits per minute and partition", "commits_per_partition_minute",
         "The group commits far more often than necessary.")
     SHORT_LIVED_GROUPS = ("short_lived_groups", Level.NOTICE, 4, "groups", "short_lived_groups",
-        "Many groups whose names differ in a number alone had members for a short time (at most short_lived_ms), such "
-        "as those that a console consumer makes without --group. It is about the cluster.")
+        "Many groups whose names differ only in a number had members for a short time (at most short_lived_ms), such "
+        "as those that a console consumer makes without --group.")
     EMPTY_MEMBERS = ("empty_members", Level.NOTICE, 3, "members", "any",
         "Members of a stable group have no partitions or tasks.")
     ZOMBIE_GROUP = ("zombie_group", Level.NOTICE, 2,

@@ -116,9 +116,9 @@ tool recognizes it by what a member writes into its subscription, and a leader i
 - `one of several`: nothing decides between the clients that are named, as in `kafka-go or platformatic`;
 - `unknown`: no known client writes so.
 
-All subscriptions that a member has sent count, so the answer may become more certain. In a consumer group (KIP-848)
-the broker assigns, and the id that a member chose shows its client: franz-go's ends with `==`, Java writes the
-letters of URLs (`-` and `_`), librdkafka those of MIME (`+` and `/`), and @platformatic/kafka a plain UUID.
+In a consumer group (KIP-848) the broker assigns, and the id that a member chose shows its client: franz-go's ends with
+`==`, Java writes the letters of URLs (`-` and `_`), librdkafka those of MIME (`+` and `/`), and @platformatic/kafka a
+plain UUID.
 """
 CLIENTS_MIX: Final = """
 ## Which clients do not work together
@@ -160,7 +160,6 @@ With racks:
   a rack last, and even if each partition is in each rack.
 - Round robin, and range of clients other than Java, librdkafka and franz-go, take no notice of racks.
 
-What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
 `assign` and `compare` take these clients as `--client`.
 """
 FINDINGS: Final = """\
@@ -172,8 +171,9 @@ One thing is told once. A storm does not count the rebalances that follow a coor
 flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
 groups in a storm of the cluster. Who was restarted in a deploy, or stopped with all others, does not flap.
 
-A threshold is a setting of section `findings`; without one any value counts. Each finding itself says what it means for
-the records, and how sure it is (`meaning`, `certainty`).
+`coordinator_away`, `stood_still`, `short_lived_groups`, and for each log partition `no_coordinator`, `will_not_load` and
+`may_not_load` are about the cluster. A threshold is a setting of section `findings`; without one any value counts. Each
+finding itself says what it means for the records, and how sure it is (`meaning`, `certainty`).
 """
 
 SCENARIOS: Final = """\
@@ -257,6 +257,15 @@ def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         yield _line([row[head] for head in heads])
 
 
+def _joined(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return the rows, those that differ only in their first column as one."""
+    head, *others = rows[0]
+    firsts: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        firsts.setdefault(tuple(row[other] for other in others), []).append(row[head])
+    return [{head: "; ".join(first), **dict(zip(others, rest, strict=True))} for rest, first in firsts.items()]
+
+
 def _items(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """Yield rows as a list: a name, what kind it is of if rows have that, and its text."""
     for row in rows:
@@ -273,9 +282,9 @@ def _clients() -> Iterator[str]:
     yield CLIENTS
     yield from _grid(known_clients.document_rows())
     yield CLIENTS_MIX
-    yield from _grid(mixtures.document_rows())
+    yield from _grid(_joined(mixtures.document_rows()))
     yield CLIENTS_ASSIGN
-    yield from _grid(client_assignors.document_rows())
+    yield from _grid(_joined(client_assignors.document_rows()))
 
 
 def _tables() -> Iterator[str]:
