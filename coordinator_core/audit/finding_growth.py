@@ -12,12 +12,12 @@ class KnownFinding(NamedTuple):
 
     group_id: Annotated[str | None, "the group; null: it is about the cluster"]
     kind: Annotated[str, "the kind of finding, such as rebalance_storm"]
-    subject: Annotated[str | None, "what it is about; null: the group"]
+    subject: Annotated[str | None, "the member, client, topic or producer; null: the group"]
     level: Annotated[str, "alarm, warning or notice"]
     value: Annotated[int, "how much"]
     since_ms: Annotated[int, "when it began"]
     until_ms: Annotated[int, "when it ended, or was last seen"]
-    is_open: Annotated[bool, "true if it went on"]
+    is_open: Annotated[bool, "true if it goes on"]
 
     @classmethod
     def of(cls, row: FindingRow) -> KnownFinding:

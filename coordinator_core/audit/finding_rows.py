@@ -210,24 +210,24 @@ class FindingRow(NamedTuple):
     group_id: Annotated[str | None, "the group; null: it is about the cluster"]
     group_type: Annotated[str | None, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT; null: only offsets were seen"]
     kind: Annotated[str, "the kind of finding, such as rebalance_storm"]
-    level: Annotated[str, "alarm, warning or notice; that of the kind, if nothing says that this one is less"]
-    score: Annotated[float, "how urgent it is: weight of the kind times value over threshold (at most 10 times)"]
-    value: Annotated[int, "how much; the table of findings says what is counted"]
+    level: Annotated[str, "alarm, warning or notice"]
+    score: Annotated[float, "how urgent it is: weight times value over threshold (at most 10 times)"]
+    value: Annotated[int, "how much"]
     threshold: Annotated[int, "the smallest value that is a finding"]
-    subject: Annotated[str | None, "the member, client, topic or producer that it is about; null: the group"]
+    subject: Annotated[str | None, "the member, client, topic or producer; null: the group"]
     detail: Annotated[str, "what was found, in a sentence"]
     since_ms: Annotated[int, "when it began"]
-    until_ms: Annotated[int, "when it ended, or was last seen; of one that goes on: the end of the log"]
-    is_open: Annotated[bool, "true if it goes on at the end of the log"]
+    until_ms: Annotated[int, "when it ended, or was last seen"]
+    is_open: Annotated[bool, "true if it goes on"]
     meaning: Annotated[str, "what it means for the records"]
     advice: Annotated[str, "what to do: the setting, or the command"]
     certainty: Annotated[str, "how sure it is, and what else it may be"]
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
     log_topic: Annotated[str, "topic of the log in which these records lie"]
-    history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
+    history_complete: Annotated[bool, "true if no record that it depends on is known to be missing"]
     covered: Annotated[
         bool,
-        "true if a finding about the cluster says it of many groups: lists leave it out, unless a group is asked for",
+        "true if a finding about the cluster says it of many groups; lists leave it out",
     ] = False
 
 

@@ -69,32 +69,22 @@ class TargetAuditRow(NamedTuple):
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
     verdict: Annotated[str, "identical, equivalent, sound, divergent, invalid or unknown"]
     basis: Annotated[str, "assignor, leader, invariants, or a copy of what the group had: kept, upgrade or downgrade"]
-    assignor: Annotated[str | None, "the assignor that was recomputed; null: there is none, or it is not known"] = None
-    fitted: Annotated[str | None, "the order, the topics, the leader's view or its memory that gives this result"] = (
-        None
-    )
-    missing: Annotated[str | None, "if the verdict is unknown: the missing input, and what to supply"] = None
+    assignor: Annotated[str | None, "the assignor that was recomputed"] = None
+    fitted: Annotated[str | None, "the order, topics, leader's view or memory, or client that gives this result"] = None
+    missing: Annotated[str | None, "of verdict unknown: the missing input, and what to supply"] = None
     differences: Annotated[
         tuple[str, ...], "the first differences, such as 'p3 of orders: m1 expected, m2 recorded'"
     ] = ()
-    difference_count: Annotated[int | None, "how many there are; null: verdict unknown"] = None
-    members: Annotated[int | None, "members that it is made for; null: not all of them may be known"] = None
-    expected: Annotated[
-        TargetFigures | None, "figures of the recomputed target; null: verdict or former targets unknown, or a copy"
-    ] = None
-    recorded: Annotated[TargetFigures | None, "figures of the recorded target; null where `expected` is null"] = None
+    difference_count: Annotated[int | None, "how many there are"] = None
+    members: Annotated[int | None, "members that it is made for"] = None
+    expected: Annotated[TargetFigures | None, "figures of the recomputed target"] = None
+    recorded: Annotated[TargetFigures | None, "figures of the recorded target"] = None
     topics_at: Annotated[LogPosition | None, "the version of the topics that was used; null: no version is known"] = (
         None
     )
-    topics_proven: Annotated[
-        bool | None, "true if the group's metadata hash proves them; null: the record has no hash"
-    ] = None
-    client: Annotated[
-        str | None, "classic groups: the client library that led, by what it wrote; `a or b`; unknown; null: others"
-    ] = None
-    client_certainty: Annotated[
-        str | None, "classic groups: how sure that is: certain, likely, one of several or unknown; null: others"
-    ] = None
+    topics_proven: Annotated[bool | None, "true if the group's metadata hash proves them"] = None
+    client: Annotated[str | None, "classic groups: the client library that led; `a or b`; unknown"] = None
+    client_certainty: Annotated[str | None, "how sure that is: certain, likely, one of several or unknown"] = None
 
     @property
     def more_differences(self) -> int:

@@ -55,11 +55,11 @@ class BrokerEvent(NamedTuple):
     file: Annotated[str, "name of the log file"]
     line: Annotated[int, "number of the line in the file, from 1"]
     kind: Annotated[str, "what the line says, such as member_left"]
-    group_id: Annotated[str | None, "the group; null: the line is about a log partition, or names no group"]
+    group_id: Annotated[str | None, "the group"]
     member_id: Annotated[str | None, "the member that it is about"]
     instance_id: Annotated[str | None, "that member's instance id, if the line names it"]
     epoch: Annotated[int | None, "group epoch or generation (of a log partition: leader epoch) that it names"]
-    reason: Annotated[str | None, "why, in the words of the broker or the client; of a target: the assignor"]
+    reason: Annotated[str | None, "why, in the words of the broker or the client"]
     duration_ms: Annotated[int | None, "the duration that it names, in ms"]
     topic: Annotated[str | None, "topic of the committed offset, or of the log, that it is about"]
     partition: Annotated[int | None, "partition of that topic"]
@@ -67,11 +67,11 @@ class BrokerEvent(NamedTuple):
     log_partition: Annotated[int | None, "partition of __consumer_offsets; null: the line does not say"]
     level: Annotated[str | None, "level of the line, such as INFO; null: the layout has none"]
     written: Annotated[str, "the time as the line has it"]
-    local_ms: Annotated[int | None, "that time as if its zone were UTC, ms since the epoch; null: it cannot be read"]
+    local_ms: Annotated[int | None, "that time as if its zone were UTC"]
     timestamp_ms: Annotated[int | None, "that time, ms since the epoch; null: the zone is not known"]
     text: Annotated[str, "the message, at most 500 characters"]
     record: Annotated[LogPosition | None, "the record that it belongs to; null: none is known"] = None
-    resolution_ms: Annotated[int, "how exact the time is, ms: it is a moment of those that begin there"] = 1
+    resolution_ms: Annotated[int, "how exact the time is"] = 1
 
     @property
     def latest_ms(self) -> int | None:

@@ -69,8 +69,7 @@ class GroupEpochRow(NamedTuple):
     ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
     ended_by: Annotated[
         str | None,
-        "next epoch, group deleted, group upgraded, group downgraded, or end not seen (it had ended when `ended` was "
-        "written)",
+        "next epoch, group deleted, group upgraded, group downgraded, or end not seen",
     ]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[
@@ -82,7 +81,7 @@ class GroupEpochRow(NamedTuple):
     assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log says; null: the broker's default"]
     leader: Annotated[str | None, "classic groups: the member that assigned"]
     members: Annotated[tuple[str, ...] | None, "member ids when it opened, sorted; null: the log may lack some"]
-    target: Annotated[MaybeAt, "the record that installed its target; null: no target was installed"]
+    target: Annotated[MaybeAt, "the record that installed its target"]
     metadata_hash: Annotated[int | None, "hash of the subscribed topics, 0 where none is there; null: not known"]
     topics_proven: Annotated[
         bool | None,
@@ -98,8 +97,7 @@ class GroupEpochRow(NamedTuple):
     ]
     assignment_error: Annotated[
         int | None,
-        "Connect groups on KIP-848: error of the assignor with the target; 0: none; -1: no worker can compute a "
-        "target (FATAL); null: no target",
+        "Connect groups on KIP-848: error of the assignor; 0: none; -1: no worker can compute a target (FATAL)",
     ]
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
@@ -120,18 +118,16 @@ class RebalanceRow(NamedTuple):
     causes: Annotated[tuple[Cause, ...], "why it happened; several causes may apply"]
     outcome: Annotated[
         str,
-        "converged, not ready (streams: the target has no tasks, as the topology does not fit the topics), emptied, "
-        "superseded, group deleted, group upgraded, group downgraded, open or unknown",
+        "converged, not ready (streams: topology and topics do not fit), emptied, superseded, group deleted, "
+        "group upgraded, group downgraded, open or unknown",
     ]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
     began_before_ms: Annotated[int, "it began at or before this time; -1: the record has none"]
     target: Annotated[MaybeAt, "the record that installs the target; null: none (yet)"]
-    finished: Annotated[
-        MaybeAt, "the record with which every member had reached the target, or with which it was superseded"
-    ]
-    time_to_target_ms: Annotated[int | None, "from opened to target; null: no target, or classic"]
-    time_to_converge_ms: Annotated[int | None, "from opened to converged; null: never, not ready, or classic"]
+    finished: Annotated[MaybeAt, "the record with which all had reached the target, or it was superseded"]
+    time_to_target_ms: Annotated[int | None, "from opened to target"]
+    time_to_converge_ms: Annotated[int | None, "from opened to converged"]
     duration_min_ms: Annotated[int | None, "it lasted at least this long; null: unknown"]
     duration_max_ms: Annotated[int | None, "it lasted at most this long; null: not finished, or unknown"]
     members_before: Annotated[int | None, "members in the epoch before; null: unknown"]
@@ -142,28 +138,24 @@ class RebalanceRow(NamedTuple):
     units_moved_back: Annotated[int | None, "partitions or tasks given up and then given back to the same member"]
     units_lost: Annotated[
         int | None,
-        "partitions or tasks given up that had no owner when it ended; null: unknown, or their topics may be deleted",
+        "partitions or tasks without an owner when it ended; null: unknown, or their topics may be deleted",
     ]
     idle_ms: Annotated[
         int | None,
-        "time without an owner, summed over partitions or tasks (eager classic groups: at least); what goes on in the "
-        "next rebalance counts there",
+        "time without an owner, summed over partitions or tasks (eager classic groups: at least)",
     ]
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
     delayed_by: Annotated[
         str | None,
-        "the member that delayed it: the last to revoke what another waited for, else the last to reach the target, "
-        "or the only one that has not; null: several have not, it took no time, or the coordinator was away or moved",
+        "the member that delayed it: the last to revoke what another waited for, else the last to reach the "
+        "target; null: several, none, or the coordinator was away or moved",
     ]
-    members_behind: Annotated[
-        int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"
-    ]
+    members_behind: Annotated[int | None, "members that had not reached the target when it ended, or now"]
     behind: Annotated[tuple[str, ...], "the first ten of them, sorted"]
     broker_away: Annotated[
         bool | None,
-        "true if a broker was down or the coordinator moved meanwhile (by the metadata log: up to 10 s before or "
-        "after); null: no log shows that",
+        "true if a broker was down or the coordinator moved meanwhile (by the metadata log: within 10 s)",
     ]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
@@ -175,19 +167,19 @@ class MembershipRow(NamedTuple):
     """One member, from when it joined until it left."""
 
     group_id: Annotated[str, "the group"]
-    group_type: Annotated[str, "type of the group, when the member was last seen"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
     member_id: Annotated[str, "the member"]
     instance_id: Annotated[str | None, "its instance id, if static"]
     client_id: Annotated[str | None, "its client id; null: not seen"]
     client_host: Annotated[str | None, "its host; null: not seen"]
-    rack_id: Annotated[str | None, "its rack; null: none, or classic"]
-    url: Annotated[str | None, "Connect: URL of the worker, when last seen"]
-    process_id: Annotated[str | None, "streams: the process that it is a thread of, when last seen"]
-    user_endpoint: Annotated[str | None, "streams: host and port for interactive queries, when last seen; null: none"]
-    client_tags: Annotated[tuple[str, ...], "streams: its client tags as `key=value`, when last seen"]
-    topology_epoch: Annotated[int | None, "streams: the epoch of its topology, when last seen"]
-    subscribed_topics: Annotated[tuple[str, ...], "topics that it subscribed to by name, when last seen"]
-    subscribed_regex: Annotated[str | None, "its regular expression, when last seen"]
+    rack_id: Annotated[str | None, "its rack"]
+    url: Annotated[str | None, "Connect: URL of the worker"]
+    process_id: Annotated[str | None, "streams: the process that it is a thread of"]
+    user_endpoint: Annotated[str | None, "streams: host and port for interactive queries"]
+    client_tags: Annotated[tuple[str, ...], "streams: its client tags as `key=value`"]
+    topology_epoch: Annotated[int | None, "streams: the epoch of its topology"]
+    subscribed_topics: Annotated[tuple[str, ...], "topics that it subscribed to by name"]
+    subscribed_regex: Annotated[str | None, "its regular expression"]
     joined: Annotated[At, "the record that first shows it"]
     came_by: Annotated[str, "join, static replacement or unknown (it may have joined before the log begins)"]
     replaces: Annotated[str | None, "the member whose instance id it took over"]
@@ -195,35 +187,30 @@ class MembershipRow(NamedTuple):
     left: Annotated[MaybeAt, "the record that removes it; null while it is in the group"]
     went_by: Annotated[
         str | None,
-        "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group deleted, "
-        "downgrade, upgrade, or end not seen (it had gone when `left` was written)",
+        "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group "
+        "deleted, downgrade, upgrade, or end not seen",
     ]
     hint: Annotated[
         str | None,
-        "what the log suggests about why: left, expired, silent for its session timeout, or how long a static member "
-        "was away; if it was replaced, whether the log could show that it was away",
+        "what the log suggests about why: left, expired, silent for its session timeout, or how long a static "
+        "member was away",
     ]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
-    last_epoch: Annotated[
-        int | None, "last epoch or generation in which it took part; null: it is in the group, or not known"
-    ]
+    last_epoch: Annotated[int | None, "last epoch or generation in which it took part"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
-    history_complete: Annotated[bool, "true if the log shows when it joined and, once it is gone, when it left"]
+    history_complete: Annotated[bool, "true if the log shows when it joined, and when it left"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
-    client: Annotated[
-        str, "the client library that it is, by what it wrote, such as java or franz-go; `a or b`; unknown"
-    ]
+    client: Annotated[str, "its client library, such as java or franz-go; `a or b`; unknown"]
     client_certainty: Annotated[
         str,
-        "how sure that is: certain, likely, one of several or unknown (the page of clients says what they mean)",
+        "how sure that is: certain, likely, one of several or unknown",
     ]
     client_release: Annotated[
         str | None, "its release, as far as its client id or what it wrote tells; null: not known"
     ]
     rebalance_timeout_ms: Annotated[
         int | None,
-        "its rebalance timeout, when last seen: max.poll.interval.ms of consumers; null: share groups, Connect groups "
-        "on KIP-848",
+        "its rebalance timeout: max.poll.interval.ms of consumers",
     ] = None
 
 
@@ -236,8 +223,8 @@ class AssignmentRow(NamedTuple):
     kind: Annotated[str, "target (was to own) or current (owned, as far as the coordinator knew)"]
     role: Annotated[str, "partition, active, standby, warmup, connector or task"]
     resource: Annotated[str, "what the log calls it: topic id (classic: topic name), subtopology or connector"]
-    topic: Annotated[str | None, "topic name; null: not a topic, or an id without a known name"]
-    topic_id: Annotated[str | None, "topic id; null: classic"]
+    topic: Annotated[str | None, "topic name"]
+    topic_id: Annotated[str | None, "topic id"]
     subtopology: Annotated[str | None, "streams: the subtopology of the task"]
     connector: Annotated[str | None, "Connect: the connector"]
     partition: Annotated[int, "partition, or number of the task; -1 for a connector"]
@@ -247,7 +234,7 @@ class AssignmentRow(NamedTuple):
     since: Annotated[At, "the record with which it began"]
     until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
-    history_complete: Annotated[bool, "true if the log shows its beginning, and nothing is missing until its end"]
+    history_complete: Annotated[bool, "true if the log shows all of it"]
 
 
 class ShareInitializationRow(NamedTuple):

@@ -96,7 +96,7 @@ Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usag
 found: a check failed, something named by `--fail-on` was found, or a trace differed; 130 interrupted."""
 
 RULES: Final = """\
-The rules that the records of a group obey, each with its groups and its source (4.3.1: the code of Kafka 4.3.1). A
+The rules that the records of a group obey, by types of groups, each with its source (4.3.1: the code of Kafka 4.3.1). A
 record that breaks one is a row of `violations`. "With epochs" are consumer, share, streams and Connect groups."""
 SEVERITIES: Final = {
     rules.Severity.SAFETY: "Two members may work on the same partition, or commits may be lost: data is at stake.",
@@ -171,9 +171,9 @@ One thing is told once. A storm does not count the rebalances that follow a coor
 flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
 groups in a storm of the cluster. Who was restarted in a deploy, or stopped with all others, does not flap.
 
-`coordinator_away`, `stood_still`, `short_lived_groups`, and for each log partition `no_coordinator`, `will_not_load` and
-`may_not_load` are about the cluster. A threshold is a setting of section `findings`; without one any value counts. Each
-finding itself says what it means for the records, and how sure it is (`meaning`, `certainty`).
+`coordinator_away`, `stood_still`, `short_lived_groups`, and for each log partition `no_coordinator`, `will_not_load`
+and `may_not_load` are about the cluster. A threshold is a setting of section `findings`; without one any value counts.
+Each finding itself says what it means for the records, and how sure it is (`meaning`, `certainty`).
 """
 
 SCENARIOS: Final = """\
@@ -229,9 +229,13 @@ def _rules() -> Iterator[str]:
     for severity in rules.Severity:
         yield f"\n## {severity.value.capitalize()}\n"
         yield f"{SEVERITIES[severity]}\n"
-        for row in rows:
-            if row["Severity"] == severity.value:
-                yield f"- `{row['Rule']}` ({row['Groups']}; {row['Source']}): {row['Says']}"
+        of_severity = [row for row in rows if row["Severity"] == severity.value]
+        for groups in dict.fromkeys(row["Groups"] for row in of_severity):
+            yield f"{groups.capitalize()}:\n"
+            yield from (
+                f"- `{row['Rule']}` ({row['Source']}): {row['Says']}" for row in of_severity if row["Groups"] == groups
+            )
+            yield ""
 
 
 def _findings() -> Iterator[str]:

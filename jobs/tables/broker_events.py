@@ -16,13 +16,12 @@ BROKER_EVENTS: Final = Table(
     [
         CLUSTER,
         column("run_id", STRING, "Run that took the line in; sorts by time"),
-        column("digest", STRING, "Hash of broker, time, group, member and message: a copied line has the same"),
+        column("digest", STRING, "Hash by which a copied line is known"),
         *row_type(BrokerEvent),
         column(
             "members_not_known",
             INT,
-            "Number of members of known groups that the file names, if the log has none of them (the file is of "
-            "another cluster and not used); null: the log has some",
+            "Members of known groups that the file names, if the log has none of them: the file is not used",
         ),
     ],
     key=("cluster", "digest"),

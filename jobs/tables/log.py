@@ -33,15 +33,14 @@ ORIGIN = [
     column(
         "place",
         LONG,
-        "Position in the source: byte of the batch in a segment, line (from 1) of JSON lines, record (from 0) of a "
-        "KRaft snapshot",
+        "Position in the source: byte in a segment, line (from 1) of JSON lines, record (from 0) of a KRaft snapshot",
     ),
 ]
 
 STRAY = column(
     "stray",
     STRING,
-    "Identifies a row that has no offset: source#place (for a KRaft snapshot: file name#place); null for other rows",
+    "Identifies a row without an offset: source#place",
 )
 
 DUMPED = [
@@ -73,19 +72,18 @@ DUMPED = [
     column(
         "is_transactional",
         BOOLEAN,
-        "True: the record was written in a transaction; null if the dump does not show transactions",
+        "True: it was written in a transaction",
     ),
     column(
         "control_type",
         STRING,
-        "Type of a control record: COMMIT, ABORT, LEADER_CHANGE, ...; UNKNOWN if compaction has removed its content",
+        "Type of a control record: COMMIT, ABORT, LEADER_CHANGE, ...; UNKNOWN if compaction removed it",
     ),
     column("coordinator_epoch", INT, "Epoch of the transaction coordinator that wrote a COMMIT or ABORT"),
     column(
         "outcome",
         STRING,
-        "Outcome of the record's transaction: committed, aborted, open (no end was ingested) or unknown (the dump "
-        "does not show it); null: not in a transaction",
+        "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction",
     ),
     *ORIGIN,
     column("error", STRING, "Why the bytes of a damaged row are not a record"),
@@ -117,9 +115,9 @@ LOG_RECORDS = Table(
         column(
             "revised_by",
             STRING,
-            "Last run that added facts about the record (its batch, the outcome of its transaction)",
+            "Last run that added facts about the record",
         ),
-        column("value_dropped", BOOLEAN, "True: maintenance has deleted the value; the record is not a tombstone"),
+        column("value_dropped", BOOLEAN, "True: maintenance has deleted the value"),
         column("key_hash", LONG, "Hash of the key (xxhash64); null: no key"),
     ],
     key=("cluster", "log_topic", "log_partition", "log_offset", "kind", "stray"),
@@ -155,17 +153,17 @@ QUARANTINE = Table(
         column(
             "part",
             STRING,
-            "What could not be decoded: key, value, type (no schema has it) or damaged (bytes that are not a record)",
+            "What could not be decoded: key, value, type (no schema has it) or damaged",
         ),
         column(
             "byte_position",
             LONG,
-            "Byte position of the error within the key or value; for damaged bytes: within the file",
+            "Byte position of the error in the key or value; of damaged bytes in the file",
         ),
         column("key", BINARY, "Key of the record"),
         column("value", BINARY, "Value of the record, or the damaged bytes"),
-        column("record_type", SHORT, "Record type; null: the key could not be decoded, or is none"),
-        column("group_id", STRING, "Group that the key names; null: the key could not be decoded, or is none"),
+        column("record_type", SHORT, "Record type (number)"),
+        column("group_id", STRING, "Group that the key names"),
     ],
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
 )

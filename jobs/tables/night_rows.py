@@ -36,7 +36,7 @@ class NightRow(NamedTuple):
     """What one night found in one cluster, at the end of the log. Null: unknown, as the night did not count it."""
 
     night: Annotated[str, "id of the nightly run; sorts by time"]
-    ended_ms: Annotated[int, "when it was counted, ms since the epoch; of a night that did not count: when it began"]
+    ended_ms: Annotated[int, "when it was counted"]
     groups: Annotated[int | None, "groups that were there"]
     rebalances: Annotated[int | None, "rebalances in the log so far"]
     new_rebalances: Annotated[int | None, "rebalances since the night before; null: it is the first that counted"]
@@ -44,14 +44,14 @@ class NightRow(NamedTuple):
     violations: Annotated[int | None, "violations in the log so far"]
     new_violations: Annotated[int | None, "violations since the night before; null: it is the first that counted"]
     wrong_targets: Annotated[int | None, "targets so far with the verdict divergent or invalid"]
-    unstable: Annotated[int | None, "groups with a finding that says that they do not run stably"]
+    unstable: Annotated[int | None, "groups that do not run stably, by their findings"]
     total_lag: Annotated[
         int | None, "sum of the known lag of all partitions at their last snapshot; null: none is known"
     ]
     max_lag: Annotated[int | None, "the highest of these; null: none is known"]
     lagging: Annotated[
         int | None,
-        "partitions that were WARN, STOP, STALL or REWIND (Burrow) at their last snapshot; null: none",
+        "partitions that were WARN, STOP, STALL or REWIND at their last snapshot",
     ]
 
 

@@ -16,7 +16,7 @@ NIGHTLY_STEPS: Final = Table(
         column("night", STRING, "Id of the run; sorts by time"),
         column("number", INT, "Position of the step in the run, from 1"),
         column("step", STRING, "Name of the step, as in the setting nightly.steps"),
-        column("ended", STRING, "done, failed, or skipped (not due, not configured, or nothing has changed)"),
+        column("ended", STRING, "done, failed or skipped"),
         column("started_at", TIMESTAMP, "When the step began"),
         column("seconds", DOUBLE, "Duration in seconds"),
         column("counts", pa.map_(STRING, LONG), "Counts of the step, by name"),

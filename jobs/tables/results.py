@@ -64,9 +64,9 @@ GROUP_OFFSETS: Final = Table(
         ),
         column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
         column("is_stable", BOOLEAN, "True: no transaction is open for the partition"),
-        column("end_offset", LONG, "Newest given end offset of the partition; null: none was given"),
+        column("end_offset", LONG, "Newest given end offset of the partition"),
         column("end_offset_ms", LONG, "Time of that end offset, ms since the epoch"),
-        column("lag", LONG, "Records between the committed offset and that end offset; null: no end offset was given"),
+        column("lag", LONG, "Records between the committed offset and that end offset"),
     ],
     key=("cluster", "run_id", "log_topic", "group_id", "topic", "partition", "status", "producer_id"),
 )
@@ -86,13 +86,13 @@ CHECK_RESULTS: Final = Table(
         column(
             "observed",
             DOUBLE,
-            "Value of the measure, or what the expectation observed; null: not computed, or not a number",
+            "Value of the measure, or what the expectation observed",
         ),
         column("bound", STRING, "Arguments of the expectation: bounds, conditions"),
         column(
             "passed",
             BOOLEAN,
-            "True: the expectation is met; null: unknown, because the measure or the table does not exist",
+            "True: the expectation is met; null: unknown",
         ),
         column("checked_at", TIMESTAMP, "When the check ran"),
     ],

@@ -96,7 +96,7 @@ class LagPoint(NamedTuple):
     produced: Annotated[int | None, "records written since the snapshot before; null: there is none"]
     consumed: Annotated[int | None, "by how much the committed offset moved since then; null: not known"]
     status: Annotated[str, "Burrow's status: OK, WARN, STOP, STALL or REWIND; UNKNOWN: see `missing`"]
-    window: Annotated[int, "number of commits that the status rests on; Burrow's full window has 10"]
+    window: Annotated[int, "number of commits that the status rests on, at most 10"]
     missing: Annotated[str | None, "what is not known, and what would decide it; null: nothing is missing"]
 
 
