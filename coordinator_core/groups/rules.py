@@ -97,8 +97,7 @@ class Rule(StrEnum):
         "lower.")
     ASSIGNMENT_OVERDUE = ("assignment_overdue", (_CONSUMER, _SHARE), "KIP-1263", _NOTICE,
         "Once a member moves, the assignment epoch is lower than the group epoch for at most the highest "
-        "assignment interval: 15 s, unless the broker's bound (such as "
-        "group.consumer.max.assignment.interval.ms) was raised.")
+        "assignment interval: 15 s, unless the broker's bound was raised.")
     MEMBER_EPOCH_WENT_BACK = ("member_epoch_went_back", _EPOCHS_AND_CONNECT, _KIP848, _PROTOCOL,
         "A member's epoch never goes back, unless it leaves (-1, -2) or joins again (0).", CURRENT)
     MEMBER_EPOCH_AHEAD = ("member_epoch_ahead", _EPOCHS_AND_CONNECT, _KIP848, _PROTOCOL,
@@ -109,13 +108,13 @@ class Rule(StrEnum):
         "A member's epoch stays as it was, or becomes the assignment epoch (streams groups, and consumer groups "
         "of brokers before 4.0: or the next one).")
     MEMBER_EPOCH_NOT_POSITIVE = ("member_epoch_not_positive", _EPOCHS, f"{_KIP848}, {_CODE}", _PROTOCOL,
-        "A member's epoch is positive. Only a static member has other ones: -2 while it is away, 0 for the "
-        "moment in which it takes the place of the one before.")
+        "A member's epoch is positive. Only a static member has others: -2 while it is away, 0 when it replaces "
+        "the one before.")
     PREVIOUS_EPOCH_WRONG = ("previous_epoch_wrong", _EPOCHS, _KIP848, _PROTOCOL,
         "The previous member epoch is the epoch that the member had before.")
     METADATA_HASH_WRONG = ("metadata_hash_wrong", _EPOCHS, _CODE, _PROTOCOL,
         "The metadata hash of an epoch is that of a version of the subscribed topics, at most half a minute out "
-        "of date, by clocks that are up to 10 s apart. It is judged only where the metadata log is whole.")
+        "of date (clocks: 10 s). Judged only where the metadata log is whole.")
     PARTITION_EPOCH_WRONG = ("partition_epoch_wrong", _RECONCILED, "KIP-1251", _PROTOCOL,
         "A partition's assignment epoch is not above the epoch of its member.")
 
@@ -123,20 +122,19 @@ class Rule(StrEnum):
     UNKNOWN_MEMBER_STATE = ("unknown_member_state", _EPOCHS, _KIP848, _NOTICE,
         "A member is in one of the states of its protocol that are known; a newer broker may write others.")
     STATE_AGAINST_ASSIGNMENT = ("state_against_assignment", _RECONCILED, _KIP848, _PROTOCOL,
-        "A member has partitions or tasks to revoke if, and only if, its state says so; it waits for others "
-        "only if it lacks something of its target.")
+        "A member has something to revoke if, and only if, its state says so; it waits for others only if it "
+        "lacks something of its target.")
     ASSIGNED_OUTSIDE_TARGET = ("assigned_outside_target", _EPOCHS_AND_CONNECT, _KIP848, _PROTOCOL,
         "A member is assigned only what is in its target, apart from what it already had.")
     ASSIGNED_NOT_THE_TARGET = ("assigned_not_the_target", _EPOCHS, _KIP848, _PROTOCOL,
         "A stable member at the epoch of its target has its whole target and nothing else; one that waits for "
-        "others lacks only what they have. Topics that it does not subscribe to are left out.")
+        "others lacks only what they have.")
     ASSIGNED_WHILE_REVOKING = ("assigned_while_revoking", _RECONCILED, _KIP848, _PROTOCOL,
         "Nothing is assigned to a member and pending revocation from it at the same time.")
     REVOKING_NOT_OWNED = ("revoking_not_owned", _RECONCILED, _KIP848, _PROTOCOL,
         "A member is asked to revoke only partitions or tasks that it has.")
     DROPPED_WITHOUT_REVOCATION = ("dropped_without_revocation", _RECONCILED, f"{_KIP848}, {_CODE}", _PROTOCOL,
-        "A member keeps what it has and its target holds; what else it has to give up it is asked to revoke at "
-        "once.")
+        "A member keeps what its target holds; the rest it is asked to revoke at once.")
     UNIT_TWICE_IN_RECORD = ("unit_twice_in_record", _ALL, _KIP848, _PROTOCOL,
         "No record, and no assignment of a member of a classic group, lists a partition, connector or task "
         "twice.")
@@ -158,10 +156,10 @@ class Rule(StrEnum):
         "Each task belongs to a subtopology of the group's topology.")
     TOPOLOGY_EPOCH_WRONG = ("topology_epoch_wrong", (_STREAMS,), _KIP1071, _PROTOCOL,
         "The topology epoch goes up by one with each new topology; one epoch has one topology. A group with "
-        "members has one, which is that of a member at first; no later one was validated.")
+        "members has one.")
     INTERNAL_TOPIC_CONFIG_DIFFERS = ("internal_topic_config_differs", (_STREAMS,), _KIP1071, _NOTICE,
-        "An internal topic has the configuration that the topology gives it. The broker goes on if it has "
-        "another one; it is looked at when the topology or the topics of the group change.")
+        "An internal topic has the configuration that the topology gives it. Looked at when the topology or the "
+        "topics of the group change.")
     SHARE_STATE_MISSING = ("share_state_missing", (_SHARE,), _KIP932, _PROTOCOL,
         "A target contains only partitions whose share state is initialised.")
 
@@ -174,13 +172,12 @@ class Rule(StrEnum):
     SHARE_STATE_EPOCH_WENT_BACK = ("share_state_epoch_went_back", (_SHARE,), _KIP932, _PROTOCOL,
         "The state epoch of a share partition never goes back: a write with an older one is fenced.")
     SHARE_LEADER_EPOCH_WENT_BACK = ("share_leader_epoch_went_back", (_SHARE,), f"{_KIP932}, {_CODE}", _PROTOCOL,
-        "The leader epoch of a share partition goes back to 0 only where its state is initialised again or "
-        "altered: a write of an older leader is fenced.")
+        "The leader epoch of a share partition goes back, to 0, only where its state is initialised again or altered.")
     SHARE_SETTLED_AGAIN = ("share_settled_again", (_SHARE,), _KIP932, _SAFETY,
         "A record that is acknowledged or archived is not delivered again.")
     SHARE_BATCH_WRONG = ("share_batch_wrong", (_SHARE,), f"{_KIP932}, {_CODE}", _PROTOCOL,
-        "State batches have offsets from the start offset on, a delivery state (available, acknowledged, archiving, "
-        "archived) and a delivery count; those of one record do not overlap.")
+        "State batches have offsets from the start offset on, a delivery state and a delivery count; those of one "
+        "record do not overlap.")
     SHARE_STATE_NEW = ("share_state_new", (_SHARE,), _CODE, _NOTICE,
         "Each delivery state is known. One of a newer broker counts as not settled.")
     SHARE_START_OFFSET_WENT_BACK = ("share_start_offset_went_back", (_SHARE,), _CODE, _NOTICE,
@@ -194,13 +191,13 @@ class Rule(StrEnum):
         "A regular expression is resolved to topics that match it and exist, in the version of the topics that "
         "the record names.")
     REGEX_TOPIC_LOST = ("regex_topic_lost", (_CONSUMER,), _KIP848, _NOTICE,
-        "A regular expression is resolved to the topics of before, as far as they exist. A broker leaves out "
-        "topics that the member may no longer describe (ACLs).")
+        "A regular expression is resolved to the topics of before that exist. A broker leaves out topics that the "
+        "member may no longer describe (ACLs).")
     WORK_OUTSIDE_GROUP = ("work_outside_group", (_CONNECT,), _CONNECT_KIP848, _PROTOCOL,
         "A target contains only connectors and tasks that the group had in the target's epoch.")
     WORK_UNASSIGNED = ("work_unassigned", (_CONNECT,), _CONNECT_KIP848, _PROTOCOL,
-        "A target assigns every connector and task. Only the work of workers that left may wait, and only until "
-        "the scheduled rebalance delay is over.")
+        "A target assigns every connector and task. Only the work of workers that left may wait, until the "
+        "scheduled rebalance delay is over.")
     INSTANCE_ID_OF_TWO = ("instance_id_of_two", (_CLASSIC, _CONSUMER, _STREAMS), _KIP345, _SAFETY,
         "An instance id belongs to only one member.")
 
@@ -232,9 +229,8 @@ class Rule(StrEnum):
     TYPE_CHANGED_WITHOUT_TOMBSTONE = ("type_changed_without_tombstone", _ALL, _KIP848, _PROTOCOL,
         "A group with members changes its type only after the group of the old type was removed.", EPOCH)
     TYPE_CHANGED_IN_PART = ("type_changed_in_part", (_CLASSIC, _CONSUMER), _KIP848, _SAFETY,
-        "A group that is removed while it has members continues as another type in the same batch: a consumer "
-        "group with all its members that use the classic protocol (classic Connect groups: in another log, "
-        "which is not compared).")
+        "A group that is removed while it has members continues as another type in the same batch, a consumer "
+        "group with all its classic members (classic Connect groups: in another log, not compared).")
     CONVERSION_EPOCH_WRONG = ("conversion_epoch_wrong", (_CLASSIC, _CONSUMER), _KIP848, _PROTOCOL,
         "A group with members that changes its type continues at its generation or assignment epoch, or above "
         "it.")
@@ -243,13 +239,12 @@ class Rule(StrEnum):
     GENERATION_WENT_BACK = ("generation_went_back", (_CLASSIC,), "KIP-62", _PROTOCOL,
         "The generation never goes back while the group lives.", EPOCH)
     GENERATION_CHANGED_IN_PLACE = ("generation_changed_in_place", (_CLASSIC,), _KIP345, _PROTOCOL,
-        "A generation that is written again differs only in a static member's new id; all keep their "
-        "assignments.")
+        "A generation that is written again differs only in a static member's new id.")
     MEMBER_LISTED_TWICE = ("member_listed_twice", (_CLASSIC,), "KIP-62", _PROTOCOL,
         "A generation lists each member once.")
     OWNED_NOT_ASSIGNED = ("owned_not_assigned", (_CLASSIC,), "KIP-792, KIP-415", _PROTOCOL,
-        "What a member says it has when it joins, of the last generation, was assigned to it then, or is what "
-        "it said before, if it never saw that assignment (consumers that name the generation, Connect workers).")
+        "What a member says it has of the last generation when it joins was assigned to it then, or is what it "
+        "said before (consumers that name the generation, Connect workers).")
     LEADER_WITHOUT_MEMBER = ("leader_without_member", (_CLASSIC,), "KIP-62", _PROTOCOL,
         "The leader is a member.")
     PROTOCOL_AGAINST_MEMBERS = ("protocol_against_members", (_CLASSIC,), "KIP-62", _PROTOCOL,
@@ -260,27 +255,27 @@ class Rule(StrEnum):
 
     # Counts.
     COUNT_IMPLAUSIBLE = ("count_implausible", (_CLASSIC, _CONSUMER, _STREAMS), "this software", _NOTICE,
-        "A record claims no more partitions of a topic, and no more tasks of a connector, than clusters have "
-        "(settings audit.most_partitions_of_topic and audit.most_tasks_of_connector).")
+        "A record claims no more partitions of a topic, or tasks of a connector, than "
+        "audit.most_partitions_of_topic and audit.most_tasks_of_connector.")
 
     # Offsets.
     COMMIT_IN_SHARE_GROUP = ("commit_in_share_group", (_SHARE,), _KIP932, _PROTOCOL,
         "A share group with members has no offset commits.")
     COMMIT_BY_NO_OWNER = ("commit_by_no_owner", (_CLASSIC, _CONSUMER), "KIP-1251", _NOTICE,
-        "Offsets are committed only for partitions that a member has. The broker checks the member and its "
-        "epoch, not the partition; the record contains neither member nor epoch.")
+        "Offsets are committed only for partitions that a member has. The broker checks the member and its epoch, "
+        "not the partition.")
 
     COMMIT_BY_NO_SUBSCRIBER = ("commit_by_no_subscriber", (_CLASSIC, _CONSUMER, _STREAMS), _CODE, _NOTICE,
-        "While a group has members, offsets are committed only for topics that a member subscribes to or has, in a "
-        "streams group for topics that its topology reads. The broker does not check the topic.")
+        "While a group has members, offsets are committed only for topics that a member subscribes to or has, in "
+        "a streams group for topics that its topology reads.")
 
     # Records.
     GROUP_OF_TWO_LOGS = ("group_of_two_logs", _ALL, _CODE, _PROTOCOL,
         "A group's records are in one partition, each at its own offset; otherwise logs of several clusters are "
         "mixed.")
     GROUP_IN_WRONG_PARTITION = ("group_in_wrong_partition", (_CLASSIC, *_EPOCHS), _CODE, _PROTOCOL,
-        "A group is in the partition of __consumer_offsets that the hash of its id gives. It is judged where the "
-        "metadata log is whole and has the number of partitions.")
+        "A group is in the partition of __consumer_offsets that the hash of its id gives. Judged where the "
+        "metadata log is whole.")
     LOG_LEADER_EPOCH_WENT_BACK = ("log_leader_epoch_went_back", _ALL, "KIP-101", _PROTOCOL,
         "The leader epoch of the batches of a log partition never goes back.")
     TIME_WENT_BACK = ("time_went_back", _ALL, _CODE, _NOTICE,

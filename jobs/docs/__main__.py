@@ -242,15 +242,14 @@ def _findings() -> Iterator[str]:
     yield FINDINGS
     rows = {row["Finding"]: row for row in findings.document_rows()}
     for level, rule in findings.LEVEL_RULES.items():
-        names = [f"[{name}](#{name})" for name, row in rows.items() if row["Level"] == level]
-        yield f"- **{level}**: {rule} {', '.join(names)}"
+        yield f"- **{level}**: {rule}"
     for kind in findings.FindingKind:
         row = rows[kind.value]
         yield f"\n## {kind}\n"
-        yield f"{row['Level'].capitalize()} ({row['Weight']}). {row['Says']}\n"
         least = "" if row["Threshold"] == "any" else f", at least {row['Threshold']}"
-        yield f"- Value: {row['Value']}{least}"
-        yield f"- To do: {texts_of(kind).advice}"
+        yield f"{row['Says']}\n"
+        yield f"{row['Level'].capitalize()} ({row['Weight']}). Value: {row['Value']}{least}.\n"
+        yield f"To do: {texts_of(kind).advice}"
 
 
 def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -399,7 +398,7 @@ def _commands() -> Iterator[str]:
         rows = [row for row in options[name] if row not in asked] if is_question else options[name]
         own = [row["Option"] for row in rows if tuple(row.items()) not in shared]
         also = [f"`{row['Option'].strip('`').split()[0].strip(',')}`" for row in rows if tuple(row.items()) in shared]
-        also += ["[those of every question](#options-of-every-question)"] * is_question
+        also += ["[every question's](#options-of-every-question)"] * is_question
         if own:
             yield f"Options: {', '.join(own)}\n"
         if also:
