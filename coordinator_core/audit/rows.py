@@ -72,16 +72,12 @@ class TargetAuditRow(NamedTuple):
     assignor: Annotated[str | None, "the assignor that was recomputed"] = None
     fitted: Annotated[str | None, "the order, topics, leader's view or memory, or client that gives this result"] = None
     missing: Annotated[str | None, "of verdict unknown: the missing input, and what to supply"] = None
-    differences: Annotated[
-        tuple[str, ...], "the first differences, such as 'p3 of orders: m1 expected, m2 recorded'"
-    ] = ()
+    differences: Annotated[tuple[str, ...], "the first differences"] = ()
     difference_count: Annotated[int | None, "how many there are"] = None
     members: Annotated[int | None, "members that it is made for"] = None
     expected: Annotated[TargetFigures | None, "figures of the recomputed target"] = None
     recorded: Annotated[TargetFigures | None, "figures of the recorded target"] = None
-    topics_at: Annotated[LogPosition | None, "the version of the topics that was used; null: no version is known"] = (
-        None
-    )
+    topics_at: Annotated[LogPosition | None, "the version of the topics that was used"] = None
     topics_proven: Annotated[bool | None, "true if the group's metadata hash proves them"] = None
     client: Annotated[str | None, "classic groups: the client library that led; `a or b`; unknown"] = None
     client_certainty: Annotated[str | None, "how sure that is: certain, likely, one of several or unknown"] = None

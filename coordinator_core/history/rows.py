@@ -74,26 +74,25 @@ class GroupEpochRow(NamedTuple):
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[
         str | None,
-        "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY (share groups: EMPTY, "
-        "STABLE); null: unknown",
+        "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY",
     ]
     protocol_type: Annotated[str | None, "classic groups: consumer, connect, or what the client named"]
-    assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log says; null: the broker's default"]
+    assignor: Annotated[str | None, "assignor (classic: protocol); null: the broker's default"]
     leader: Annotated[str | None, "classic groups: the member that assigned"]
     members: Annotated[tuple[str, ...] | None, "member ids when it opened, sorted; null: the log may lack some"]
     target: Annotated[MaybeAt, "the record that installed its target"]
     metadata_hash: Annotated[int | None, "hash of the subscribed topics, 0 where none is there; null: not known"]
     topics_proven: Annotated[
         bool | None,
-        "true if a known version of the topics has that hash, false if none has; null: not known",
+        "true if a known version of the topics has that hash",
     ]
     topics_at: Annotated[
         MaybeAt,
-        "the version of the topics that was used: with that hash, else at that time; null: not known",
+        "the version of the topics that was used",
     ]
     unassigned: Annotated[
         int | None,
-        "Connect groups on KIP-848: connectors and tasks in no worker's target; null: not known, or another type",
+        "Connect groups on KIP-848: connectors and tasks in no worker's target",
     ]
     assignment_error: Annotated[
         int | None,
@@ -102,9 +101,7 @@ class GroupEpochRow(NamedTuple):
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
-    topology: Annotated[
-        TopologyCheck | None, "streams: what the topology is on the topics that were used; null: other types"
-    ] = None
+    topology: Annotated[TopologyCheck | None, "streams: what the topology is on these topics; null: other types"] = None
 
 
 class RebalanceRow(NamedTuple):
@@ -135,7 +132,7 @@ class RebalanceRow(NamedTuple):
     units_moved: Annotated[
         int | None, "partitions or tasks that went from one member to another; null: share groups, or unknown"
     ]
-    units_moved_back: Annotated[int | None, "partitions or tasks given up and then given back to the same member"]
+    units_moved_back: Annotated[int | None, "partitions or tasks given up and given back"]
     units_lost: Annotated[
         int | None,
         "partitions or tasks without an owner when it ended; null: unknown, or their topics may be deleted",
@@ -157,7 +154,7 @@ class RebalanceRow(NamedTuple):
         bool | None,
         "true if a broker was down or the coordinator moved meanwhile (by the metadata log: within 10 s)",
     ]
-    skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
+    skipped_generations: Annotated[int, "classic: generations in between that never completed"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
@@ -181,7 +178,7 @@ class MembershipRow(NamedTuple):
     subscribed_topics: Annotated[tuple[str, ...], "topics that it subscribed to by name"]
     subscribed_regex: Annotated[str | None, "its regular expression"]
     joined: Annotated[At, "the record that first shows it"]
-    came_by: Annotated[str, "join, static replacement or unknown (it may have joined before the log begins)"]
+    came_by: Annotated[str, "join, static replacement or unknown"]
     replaces: Annotated[str | None, "the member whose instance id it took over"]
     first_epoch: Annotated[int | None, "epoch or generation in which it first took part; null: unknown"]
     left: Annotated[MaybeAt, "the record that removes it; null while it is in the group"]
@@ -205,9 +202,7 @@ class MembershipRow(NamedTuple):
         str,
         "how sure that is: certain, likely, one of several or unknown",
     ]
-    client_release: Annotated[
-        str | None, "its release, as far as its client id or what it wrote tells; null: not known"
-    ]
+    client_release: Annotated[str | None, "its release, as far as known"]
     rebalance_timeout_ms: Annotated[
         int | None,
         "its rebalance timeout: max.poll.interval.ms of consumers",

@@ -33,9 +33,9 @@ The tests that show each [limit](limits.md):
 KAFKA_INTRODUCTION: Final = """
 ## Kafka's own tests of its coordinator
 
-How many of the questions that the tests of Kafka 4.3.1 ask of their classes the model is asked as well: it is brought
-into the same state, and gets the same request. `docs/kafka_tests.yaml` has the tests, the questions that are left out,
-and why. `tests/broker/test_coordinator.py` compares the answers with Kafka's own coordinator.
+How many of the questions that the tests of Kafka 4.3.1 ask of their classes the model is asked as well.
+`docs/kafka_tests.yaml` has the tests, the questions that are left out, and why. `tests/broker/test_coordinator.py`
+compares the answers with Kafka's own coordinator.
 
 Three differences stay:
 

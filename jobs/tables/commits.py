@@ -48,7 +48,7 @@ COMMIT_SUMMARIES: Final = Table(
     "several rows of one hour add up",
     [
         CLUSTER,
-        column("run_id", STRING, "Run that added the commits; for a row of all commits: the last that changed it"),
+        column("run_id", STRING, "Run that added the commits; of a row of all commits: the last"),
         column("log_topic", STRING, "Topic of the log"),
         column("log_partition", INT, "Partition of the log"),
         column("group_id", STRING, "Id of the group"),
@@ -58,7 +58,7 @@ COMMIT_SUMMARIES: Final = Table(
         column("commits", LONG, "Commits that hold: outside transactions, or of committed ones, in their order"),
         column("written", LONG, "Commit records in the log, of any outcome"),
         column("tombstones", LONG, "Tombstones in the log"),
-        column("log_end", LONG, "Highest log offset of the log partition when this was written; null in an hour"),
+        column("log_end", LONG, "Highest offset of the log partition then; null in an hour"),
         column("first", POSITION, "The first commit that holds"),
         column("first_offset", LONG, "The offset that it commits"),
         column("last", POSITION, "The last commit that holds"),

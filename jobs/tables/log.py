@@ -48,13 +48,12 @@ DUMPED = [
     column(
         "timestamp_type",
         STRING,
-        "CreateTime, LogAppendTime, NoTimestampType, or InValue (the time in the value of a record without one); "
-        "null: not in the dump",
+        "CreateTime, LogAppendTime, NoTimestampType, or InValue (of the value); null: not in the dump",
     ),
     column(
         "kind",
         STRING,
-        "record, control, empty (a batch emptied by compaction) or damaged (bytes that are not a record)",
+        "record, control, empty (a batch emptied by compaction) or damaged",
     ),
     column("key", BINARY, "Key of the record"),
     column("value", BINARY, "Value of the record, null for a tombstone; the damaged bytes of a damaged row"),
@@ -79,7 +78,7 @@ DUMPED = [
         STRING,
         "Type of a control record: COMMIT, ABORT, LEADER_CHANGE, ...; UNKNOWN if compaction removed it",
     ),
-    column("coordinator_epoch", INT, "Epoch of the transaction coordinator that wrote a COMMIT or ABORT"),
+    column("coordinator_epoch", INT, "Epoch of the transaction coordinator"),
     column(
         "outcome",
         STRING,
@@ -94,12 +93,11 @@ DUMPED = [
 KEPT = {
     field.name: field
     for field in (
-        column("key", BINARY, "Key of the record; null where a row of another table gives key and value back"),
+        column("key", BINARY, "Key of the record; null if another table gives it back"),
         column(
             "value",
             BINARY,
-            "Value of the record, or the bytes of a damaged row; null for a tombstone, and if another table gives it "
-            "back",
+            "Value of the record, or the damaged bytes; null if another table gives it back",
         ),
     )
 }
@@ -109,7 +107,7 @@ LOG_RECORDS = Table(
     "One record of a log as dumped, with its position, its producer and the outcome of its transaction",
     [
         *RUN,
-        column("record_type", SHORT, "Record type: the first two bytes of the key; null for logs without such keys"),
+        column("record_type", SHORT, "Record type: the first two bytes of the key"),
         *(KEPT.get(field.name, field) for field in DUMPED),
         STRAY,
         column(
@@ -203,12 +201,12 @@ RUNS = Table(
         column(
             "unknown_offsets",
             LONG,
-            "Offsets without a record that may be control records, in dumps that cannot show them",
+            "Offsets without a record that may be control records",
         ),
         column(
             "missing_offsets",
             LONG,
-            "Offsets without a record that are missing: neither compaction nor damage explains them",
+            "Offsets without a record that neither compaction nor damage explains",
         ),
         column("damaged_offsets", LONG, "Offsets without a record because the bytes are damaged"),
         column("gaps", array(GAP), "The largest gaps not caused by compaction"),

@@ -45,9 +45,7 @@ class NightRow(NamedTuple):
     new_violations: Annotated[int | None, "violations since the night before; null: it is the first that counted"]
     wrong_targets: Annotated[int | None, "targets so far with the verdict divergent or invalid"]
     unstable: Annotated[int | None, "groups that do not run stably, by their findings"]
-    total_lag: Annotated[
-        int | None, "sum of the known lag of all partitions at their last snapshot; null: none is known"
-    ]
+    total_lag: Annotated[int | None, "sum of the known lag at the last snapshots"]
     max_lag: Annotated[int | None, "the highest of these; null: none is known"]
     lagging: Annotated[
         int | None,

@@ -29,8 +29,8 @@ KNOWN_FINDINGS: Final = Table(
     [
         CLUSTER,
         *row_type(KnownFinding),
-        column("found_in", STRING, "Id of the night that first had it; sorts by time"),
-        column("changed_in", STRING, "Id of the last night in which it was new or had grown; sorts by time"),
+        column("found_in", STRING, "Night that first had it; sorts by time"),
+        column("changed_in", STRING, "Last night in which it was new or had grown; sorts by time"),
     ],
     key=("cluster", "group_id", "kind", "subject", "since_ms"),
 )
@@ -81,7 +81,7 @@ CHECK_RESULTS: Final = Table(
         column("check", STRING, "Name of the measure, or of the table and the column"),
         column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
         column("about", STRING, "What the check looks at"),
-        column("happened", STRING, "What is wrong, or why it is unknown; null: the expectation is met"),
+        column("happened", STRING, "What is wrong, or why it is unknown"),
         column("severity", STRING, "critical (a failure fails the run), warning or info"),
         column(
             "observed",

@@ -39,7 +39,7 @@ SNAPSHOT_SETTINGS: Final = Table(
         *SNAPSHOT,
         column("resource_type", STRING, "GROUP, BROKER, SUPPORTED_FEATURES (of a broker) or FINALIZED_FEATURES"),
         column("resource", STRING, "Id of the group or broker; empty: the cluster"),
-        column("name", STRING, "Name of the config or feature; missing: the snapshot does not have them all"),
+        column("name", STRING, "Name of the config or feature; missing: not all are there"),
         column("value", STRING, "Value; of a feature: the highest level; of missing: why"),
     ],
     key=("cluster", "timestamp_ms", "resource_type", "resource", "name"),
@@ -50,7 +50,7 @@ LAG_HISTORY: Final = Table(
     "Lag of one group in one partition at the time of one snapshot of the end offsets, with Burrow's status",
     [
         CLUSTER,
-        column("run_id", STRING, "Newest run (of records, or of a snapshot) that the row rests on"),
+        column("run_id", STRING, "Newest run that the row rests on"),
         *row_type(LagPoint),
     ],
     key=("cluster", "group_id", "topic", "partition", "timestamp_ms"),
