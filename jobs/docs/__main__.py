@@ -71,7 +71,7 @@ SAID_ONCE: Final = re.compile(
 EMPTY_WORDS: Final = frozenset(("the", "of", "a", "name", "number", "id"))
 """A meaning of these and the words of the column's name says nothing."""
 
-RECORD_COLUMNS: Final = "A struct for each [record type](records.md), by its name in lower case; null in rows of others"
+RECORD_COLUMNS: Final = "A struct for each [record type](records.md), by its name in lower case"
 
 INTERNAL_TABLES: Final = "\nThe jobs keep their own state in tables whose columns may change:"
 
