@@ -53,8 +53,7 @@ The tables, with the Spark types of their columns. [Views](sql.md) add timestamp
 - A position in the log (`at`, `since`, `opened`, ...) is a struct of `partition`, `offset` and `timestamp_ms`: it
   names a row of `group_records` by `log_partition` and `log_offset`.
 - Ids of runs and nights sort by time.
-- A column of the key, or of "Also", that is not explained in its table is in [Columns of many
-  tables](#columns-of-many-tables)."""
+- Columns of the key and of "Also" that a table does not explain are [columns of many tables](#columns-of-many-tables)."""
 
 JOINED: Final = """
 ## How tables fit together
@@ -181,7 +180,7 @@ rebalance storm looks like, or to test an alarm. They are written as segments, o
 `DIR/truth` has every rebalance with its true causes, the events of each group, and its final state. The same scenario
 and seed always give the same bytes.
 
-Begin with a copy of `data/scenarios/shop.yaml`, a shop with five services. Change one thing, and look at the report:
+Begin with a copy of `data/scenarios/shop.yaml`, a shop with five services:
 
     coordinator-audit simulate data/scenarios/shop.yaml --seed 7 --out shop
     coordinator-audit report --log shop --out shop.html
