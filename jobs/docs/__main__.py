@@ -48,12 +48,12 @@ TABLES: Final = """\
 The tables, with the Spark types of their columns. [Views](sql.md) add timestamps for questions in SQL.
 
 - A column without a type is a string.
-- Null: it is not known, there is none, it lasts, or rows of this kind do not have it, unless the column says otherwise.
+- Null, if nothing else is said: not known, none, it lasts, or rows of this kind do not have it.
 - Times (`..._ms`) are milliseconds since the epoch.
 - A position in the log (`at`, `since`, `opened`, ...) is a struct of `partition`, `offset` and `timestamp_ms`: it
   names a row of `group_records` by `log_partition` and `log_offset`.
 - Ids of runs and nights sort by time.
-- Columns of the key and of "Also" that a table does not explain are [columns of many tables](#columns-of-many-tables)."""
+- What a table does not explain of its key and of "Also" is in [columns of many tables](#columns-of-many-tables)."""
 
 JOINED: Final = """
 ## How tables fit together
