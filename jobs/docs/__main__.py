@@ -398,7 +398,7 @@ def _commands() -> Iterator[str]:
         also = [f"`{row['Option'].strip('`').split()[0].strip(',')}`" for row in rows if tuple(row.items()) in shared]
         also += ["[every question's](#options-of-every-question)"] * is_question
         if own:
-            yield f"Options: {', '.join(own)}\n"
+            yield f"Takes: {', '.join(own)}\n"
         if also:
             yield f"Also: {', '.join(also)}"
 

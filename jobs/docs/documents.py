@@ -39,8 +39,8 @@ compares the answers with Kafka's own coordinator.
 
 Three differences stay:
 
-- Kafka answers Describe, List and OffsetFetch (without `requireStable`) from the last record that is committed. A
-  change of memory without a record shows after the next record of the log partition. The model shows it at once.
+- Kafka answers Describe, List and OffsetFetch (without `requireStable`) from the last record that is committed; the
+  model shows a change of memory without a record at once.
 - Tombstones of several offsets: Kafka has the order of a hash map, the model that of the commits.
 - Topics that do not exist: a broker refuses them before the coordinator sees the request (UNKNOWN_TOPIC_OR_PARTITION).
 """
