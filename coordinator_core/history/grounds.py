@@ -108,7 +108,8 @@ KNOWLEDGE: Final = (
     Ground("that something goes on", "each offset up to the last record of the partition",
         (HOLE, UNREADABLE_RECORD, MISSING_END, END_OF_LOG)),
     Ground("that a partition goes on behind its last record",
-        "what its groups had to write within a known time, and the metadata log, by which the coordinator stayed",
+        "what its groups had to write within a known time, and the metadata log, by which the coordinator stayed; "
+        "files beside the segments; end offsets of snapshots",
         (SHORT_METADATA,)),
     Ground("the topics of an epoch, by its metadata hash", "the version of the topics that has the hash",
         (SHORT_METADATA, OTHER_CLUSTER)),

@@ -17,6 +17,8 @@ a topic with offsets was deleted      the coordinator removes the offsets, whate
 A member that waits for others to give up partitions proves nothing, nor one that speaks the classic protocol, whose
 client chose its session timeout. A coordinator that starts, or takes over, begins all of these times again, and one
 that is away writes nothing: only the time counts over which the metadata log shows that the coordinator stayed.
+
+A snapshot of the cluster that shows a higher end offset proves it for any group.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.durations import duration
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
@@ -91,6 +94,21 @@ def missing_end(tail: LogTail, at_end: Callable[[], AtEnd], topics: TopicHistory
             return (
                 f"{tail.topic}-{tail.partition} ends at {utc(tail.last_ms)}, {lasted} before the metadata log, and "
                 f"its end is missing: {what}, so that group {group_id!r} has a record by {utc(due_ms)}"
+            )
+    return None
+
+
+def shown_end(tail: LogTail, ends: Iterable[EndOffset], until_ms: int) -> str | None:
+    """Return in words which end offset shows that records are missing behind the last one; None: none does.
+
+    One that was read about the time of the last record, or when the logs end (``until_ms``), may be that of records
+    which came while the log was copied.
+    """
+    for end in ends:
+        if end.offset > tail.offset + 1 and tail.last_ms + SHORTEST_MS <= end.time_ms <= until_ms - SHORTEST_MS:
+            return (
+                f"{tail.topic}-{tail.partition} ends at {utc(tail.last_ms)} with offset {tail.offset}, and its end is "
+                f"missing: a snapshot of {utc(end.time_ms)} shows the end offset {end.offset}"
             )
     return None
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.group import Group
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
-from coordinator_core.history.missing_ends import SHORTEST_MS, AtEnd, LogTail, missing_end
+from coordinator_core.history.missing_ends import SHORTEST_MS, AtEnd, LogTail, missing_end, shown_end
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.state_json import VERSION
 from jobs.relations.topics import stored_topics
@@ -22,11 +23,13 @@ from jobs.tables.reader import TableReader, Value
 
 TAILS: Final = """
 WITH ends AS (
-  SELECT log_topic, log_partition, max(last_offset) AS last_offset, max(last_ms) AS last_ms FROM $log_ranges
+  SELECT log_topic, log_partition, max(last_offset) AS last_offset, max(last_ms) AS last_ms,
+    min(coalesce(leader_epoch, -1)) AS leader_epoch FROM $log_ranges
   WHERE cluster = :cluster AND log_topic IN (:groups, :metadata) AND log_partition IS NOT NULL
   GROUP BY log_topic, log_partition
 )
-SELECT e.log_topic AS log_topic, e.log_partition AS log_partition, e.last_offset AS last_offset, e.last_ms AS last_ms
+SELECT e.log_topic AS log_topic, e.log_partition AS log_partition, e.last_offset AS last_offset, e.last_ms AS last_ms,
+  e.leader_epoch AS leader_epoch, m.last_ms AS until_ms
 FROM ends AS e JOIN ends AS m ON m.log_topic = :metadata AND e.last_ms + :shortest_ms <= m.last_ms
 WHERE e.log_topic = :groups
 ORDER BY log_partition
@@ -58,6 +61,13 @@ ORDER BY log_partition, group_id, topic
 """
 """The groups in these log partitions with the topics of which they have offsets and that were deleted later."""
 
+SHOWN: Final = """
+SELECT partition AS log_partition, timestamp_ms, end_offset FROM $end_offsets
+WHERE cluster = :cluster AND topic = :groups AND partition IN :quiet AND end_offset IS NOT NULL
+AND timestamp_ms > :last_ms ORDER BY log_partition, timestamp_ms
+"""
+"""The end offsets of these log partitions, as snapshots show them."""
+
 
 class StoredEnd(NamedTuple):
     """A log partition whose end is missing: its last offset that is there, and in words why more is missing."""
@@ -73,23 +83,24 @@ def missing_ends(
     if not (tables.exists("log_ranges") and tables.exists("group_states") and tables.exists("rebalances")):
         return {}
     of: dict[str, Value] = {"cluster": cluster, "groups": GROUP_LOG}
-    quiet = [
-        LogTail(row["log_topic"], row["log_partition"], row["last_offset"], row["last_ms"])
-        for row in tables.rows(TAILS, **of, metadata=METADATA_TOPIC, shortest_ms=SHORTEST_MS)
-    ]
+    rows = list(tables.rows(TAILS, **of, metadata=METADATA_TOPIC, shortest_ms=SHORTEST_MS))
+    quiet = [LogTail(row["log_topic"], row["log_partition"], row["last_offset"], row["last_ms"]) for row in rows]
     lost = lost_records() if quiet else NOTHING_LOST
     doubtful = {*lost.ranges, *lost.unreadable, *lost.unplaced}
     quiet = [tail for tail in quiet if (tail.topic, tail.partition) not in doubtful]
     if not quiet:
         return {}
     of |= {"quiet": [tail.partition for tail in quiet]}
-    states = _states(tables, of)
-    committed = _committed(tables, of, min(tail.last_ms for tail in quiet))
+    states, since_ms = _states(tables, of), min(tail.last_ms for tail in quiet)
+    committed, shown = _committed(tables, of, since_ms), _shown(tables, of, since_ms)
+    # Rows without a leader epoch are of a dump that lacks control records: offsets behind its last one may be those.
+    until_ms = {row["log_partition"]: row["until_ms"] if row["leader_epoch"] >= 0 else -1 for row in rows}
     topics = stored_topics(tables, cluster) if states or committed else None
     found = {}
     for tail in quiet:
         there = partial(AtEnd, _groups(states.get(tail.partition, ())), committed.get(tail.partition, ()))
-        reason = missing_end(tail, there, topics)
+        by_snapshot = shown_end(tail, shown.get(tail.partition, ()), until_ms[tail.partition])
+        reason = by_snapshot or missing_end(tail, there, topics)
         if reason is not None:
             found[tail.topic, tail.partition] = StoredEnd(tail.offset, reason)
     return found
@@ -110,6 +121,13 @@ def _committed(tables: TableReader, of: dict[str, Value], last_ms: int) -> dict[
     are_there = tables.exists("topic_history") and tables.exists("commit_summaries")
     for row in tables.rows(COMMITTED, **of, last_ms=last_ms) if are_there else ():
         by_partition[row["log_partition"]].append((row["group_id"], row["topic"]))
+    return by_partition
+
+
+def _shown(tables: TableReader, of: dict[str, Value], last_ms: int) -> dict[int, list[EndOffset]]:
+    by_partition = defaultdict[int, list[EndOffset]](list)
+    for row in tables.rows(SHOWN, **of, last_ms=last_ms) if tables.exists("end_offsets") else ():
+        by_partition[row["log_partition"]].append(EndOffset(row["timestamp_ms"], row["end_offset"]))
     return by_partition
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.group import Group
-from coordinator_core.history.missing_ends import AtEnd, LogTail, missing_end, served_until
+from coordinator_core.history.missing_ends import SHORTEST_MS, AtEnd, LogTail, missing_end, served_until, shown_end
 from coordinator_core.records import GROUP_LOG, CoordinatorRecord, MetadataRecordType
 from tests.core.builders import GroupLog, subtopology
 from tests.core.cluster.test_metadata_log import A, B, Log, broker, change, partition, remove, topic
@@ -165,3 +166,19 @@ def test_topics_of_a_streams_group_that_changed_open_an_epoch() -> None:
     assert told(streams, until(TOLD_MS + 20_000)) is None
     grown = until(TOLD_MS + 20_000, log.batch(partition(B, 1, 1)))
     assert "topics that its members subscribe to have changed" in (told(streams, grown) or "")
+
+
+@pytest.mark.parametrize(
+    ("read_ms", "offset", "is_told"),
+    [
+        (TAIL.last_ms + SHORTEST_MS, 11, True),
+        (TAIL.last_ms + SHORTEST_MS, 10, False),
+        (TAIL.last_ms + SHORTEST_MS - 1, 11, False),
+        (TAIL.last_ms + SHORTEST_MS + 1, 11, False),
+    ],
+)
+def test_a_snapshot_between_the_ends_of_logs_shows_how_far_a_partition_went(
+    read_ms: int, offset: int, *, is_told: bool
+) -> None:
+    reason = shown_end(TAIL, [EndOffset(read_ms, offset)], TAIL.last_ms + 2 * SHORTEST_MS)
+    assert ("its end is missing: a snapshot of" in (reason or "")) is is_told

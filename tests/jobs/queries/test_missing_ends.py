@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.missing_ends import SHORTEST_MS
 from coordinator_core.records import GROUP_LOG, Family
 from coordinator_core.state_json import VERSION
 from jobs.queries.from_logs.answers import LogAnswers
@@ -26,6 +27,7 @@ from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
+from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.table import Table
 from tests.core.cluster.test_metadata_log import A, B, partition, remove
 from tests.core.history.test_missing_ends import START_MS, behind, converged, metadata, until
@@ -143,3 +145,21 @@ def test_tables_know_the_offsets_of_topics_that_were_deleted_later(tmp_path: Pat
             found = ends_missing(reader, "c")
             assert found.keys() == {(GROUP_LOG, 0), (GROUP_LOG, 1)}
             assert "topic orders was deleted, of which it has offsets, so that group 'g1'" in found[GROUP_LOG, 1].reason
+
+
+@pytest.mark.parametrize(("leader_epoch", "is_told"), [(0, True), (None, False)])
+def test_tables_know_the_end_offsets_of_snapshots(
+    tmp_path: Path, spark: SparkSession, leader_epoch: int | None, *, is_told: bool
+) -> None:
+    """A dump without leader epochs lacks control records: the last ones may be those."""
+    tables, read_ms = tables_of_two(), LAST.timestamp_ms + SHORTEST_MS
+    *of_groups, of_metadata = tables[LOG_RANGES]
+    of_metadata["last_ms"] = read_ms + SHORTEST_MS
+    for row in of_groups:
+        row["leader_epoch"] = leader_epoch
+    shown = {"cluster": "c", "run_id": "run", "topic": GROUP_LOG, "timestamp_ms": read_ms}
+    ends = [{**shown, "partition": 0, "end_offset": NEXT}, {**shown, "partition": 1, "end_offset": NEXT + 1}]
+    write(tmp_path, tables | {END_OFFSETS: ends})
+    for reader in (FolderReader(str(tmp_path)), through_spark(spark, tmp_path)):
+        with patch.object(missing_ends, "stored_topics", lambda *_: None):
+            assert {*ends_missing(reader, "c")} == ({(GROUP_LOG, 1)} if is_told else set())
