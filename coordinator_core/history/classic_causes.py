@@ -59,8 +59,12 @@ class Transition(NamedTuple):
         """Whether the last generation may have been written before, in a record that is lost: then it is not known what
         its leader knew, and which static members were replaced in it.
         """
-        is_static = any(member.instance_id is not None for member in self.old.members.values())
-        return self.last.missing is not None and is_static
+        return self.last.missing is not None and has_static_members(self.old)
+
+
+def has_static_members(group: ClassicGroup) -> bool:
+    """Whether a generation may be written again: for a static member that comes back."""
+    return any(member.instance_id is not None for member in group.members.values())
 
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:

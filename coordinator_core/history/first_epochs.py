@@ -11,15 +11,15 @@ LEVEL_OF_4_3 = 30
 """The lowest ``metadata.version`` that brokers of 4.3 support."""
 
 
-def may_be_first(epoch: int, metadata_hash: int, topics: TopicHistory | None, time_ms: int) -> bool:
+def may_be_first(epoch: int, metadata_hash: int | None, topics: TopicHistory | None, time_ms: int) -> bool:
     """Return whether an epoch that a record of this time opens may be the first of its group.
 
     Registrations of brokers tell those before 4.3: their epoch 2 is the second one. Brokers before 4.1 write no
     metadata hash (0). Later ones write 0 where none of the group's topics is there: then brokers have to be known as of
-    4.3 or later.
+    4.3 or later. Groups of Connect workers have no hash (None), and log their epoch 1.
     """
-    if epoch < FIRST_EPOCH:
-        return True
+    if epoch < FIRST_EPOCH or metadata_hash is None:
+        return epoch < FIRST_EPOCH
     levels = None if topics is None else topics.broker_levels(time_ms)
     is_older = levels is not None and levels.newest is not None and levels.newest < LEVEL_OF_4_3
     shows_release = metadata_hash != 0 or _were_all_of_4_3(topics, levels)

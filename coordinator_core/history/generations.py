@@ -28,6 +28,7 @@ from coordinator_core.history.classic_causes import (
     config_causes,
     connect_causes,
     follow_up_causes,
+    has_static_members,
     is_downgrade,
     leave_out_topics_known,
     matched_topic_causes,
@@ -54,6 +55,7 @@ from coordinator_core.history.rejoins import (
     resubscribed,
     unread_units,
     untaken_causes,
+    unwanted_topics,
 )
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics_of_epochs import topics_used
@@ -90,13 +92,15 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
     work = units_of_work(open_history)
     skipped, missing = _missing(writer, old, new, new.generation, at)
     _members(writer, old, new, at)
-    if missing is not None and (last is None or skipped or open_history.past.doubt is not None):
-        _doubt_changes(writer, missing, at, skipped=skipped > 0)
+    is_torn = open_history.past.doubt is not None or (skipped > 0 and writer.coverage is None)
+    if missing is not None and (last is None or is_torn):
+        is_next = last is not None and new.generation == last.epoch + 1 and not has_static_members(new)
+        _doubt_changes(writer, missing, at, is_next=is_next)
     if missing is not None and last is None:
         writer.take_part(new.generation, seen_to_join=False)
     assigned = _assign(writer, old, new, at)
     if last is not None and last.epoch == new.generation:
-        open_history.past.know_state()
+        open_history.past.know_state(is_again=True)
         _same_generation(writer, last, old, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
@@ -219,17 +223,17 @@ def _members(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: Lo
     _describe_leader(writer, new)
 
 
-def _doubt_changes(writer: HistoryWriter, missing: str, at: LogPosition, *, skipped: bool) -> None:
-    """Members that are gone or replaced may be so since a record that is lost: of a generation that was ``skipped``,
-    or of the same one, which is written again when a static member comes back.
+def _doubt_changes(writer: HistoryWriter, missing: str, at: LogPosition, *, is_next: bool) -> None:
+    """Members that are gone or replaced may be so since a record that is lost: of another generation, or of the same
+    one, which is written again when a static member comes back. ``is_next``: it can be neither for other members.
     """
     open_history = writer.open_history
     for membership in open_history.departed.values():
-        if skipped or membership.instance_id is not None:
+        if not is_next or membership.instance_id is not None:
             membership.missing, membership.last_epoch = membership.missing or missing, None
     for membership in open_history.memberships.values():
         if membership.joined == at and membership.replaces is not None:
-            membership.first_epoch = None
+            membership.was_not_seen_to_join()
 
 
 def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMember) -> None:
@@ -368,18 +372,22 @@ def _missing(
     open_history, past = writer.open_history, writer.open_history.past
     last = open_history.last_epoch
     if last is None:
-        is_static = any(member.instance_id is not None for member in new.members.values())
-        if writer.begins(at, is_first=generation <= FIRST_GENERATION and not is_static):
+        if writer.begins(at, is_first=generation <= FIRST_GENERATION and not has_static_members(new)):
             return 0, None
         return 0, NOT_SHOWN_BEFORE_GENERATION.format(generation)
     skipped = max(generation - last - 1, 0)
     if skipped and (writer.coverage is None or past.doubt is not None):
         return skipped, NEVER_COMPLETED.format(numbers("generation", last + 1, generation - 1))
     told = open_history.epoch
-    if told is not None and told.missing is not None and open_history.unseen and is_downgrade(told):
-        return skipped, told.missing  # an epoch that is lost may have seen these changes of topics
-    if past.doubt is None and past.is_unsettled and old.protocol not in ASSIGNS_ALL:
-        return skipped, TAKEN_AWAY.format(last)
+    if told is not None and told.missing is not None:
+        # An epoch that is lost may have seen these changes of topics, or the same generation was written before, and
+        # tells what a static member asked for then.
+        static = (member for member in old.members.values() if member.instance_id is not None)
+        if (open_history.unseen and is_downgrade(told)) or any(unwanted_topics(old, member) for member in static):
+            return skipped, told.missing
+    if past.doubt is None and past.is_unsettled and told is not None and old.members:
+        knows_owners = old.protocol in ASSIGNS_ALL and writer.knows_owners(told.topics, told.opened)
+        return skipped, None if knows_owners else TAKEN_AWAY.format(last)
     return skipped, past.doubt
 
 
@@ -402,7 +410,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
     began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else -1
     began_before = _began_before_ms(new, at)
     # Written again for a static member that came back, the record is of long after: the state began with the first one.
-    may_be_again = missing is not None and any(member.instance_id is not None for member in new.members.values())
+    may_be_again = missing is not None and has_static_members(new)
     untold = missing or no_times(at)
     # A group that becomes classic begins with the number of its last epoch (KIP-848). Workers begin anew.
     is_converted = any(each.kind == CauseKind.GROUP_DOWNGRADED and each.at == at for each in causes)

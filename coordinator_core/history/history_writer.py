@@ -262,7 +262,7 @@ class HistoryWriter:
     ) -> OpenEpoch:
         """Open a new epoch, whose hash has ``proven`` these topics; return it. The last rebalance is superseded."""
         open_history, last = self.open_history, self.open_history.epoch
-        if open_history.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
+        if open_history.past.is_unsettled and last is not None and self.knows_owners(last.topics, at):
             open_history.past.settle()
         # The group is empty now: no member has what was subscribed until now.
         epoch = OpenEpoch(number, at, members, state, topics=last.topics if last is not None else ())
@@ -287,13 +287,17 @@ class HistoryWriter:
             self.end_rebalance("emptied", at)
         return epoch
 
-    def _knows_owners(self, subscribed: tuple[str, ...], at: LogPosition) -> bool:
-        """Whether each partition of these topics has an owner, or its last one was seen to give it up."""
+    def knows_owners(self, subscribed: tuple[str, ...], at: LogPosition) -> bool:
+        """Whether each partition of these topics has an owner, or its last one was seen to give it up.
+
+        Partitions of a classic group go by the names of their topics.
+        """
         if self.topics is None or not self._has_owners:
             return False
         there = [topic for topic in (self.topics.topic_at(name, at.timestamp_ms) for name in subscribed) if topic]
-        ownership = self.open_history.ownership
-        return bool(there) and all(ownership.seen(("partition", topic.id)) >= topic.partitions for topic in there)
+        seen, by_name = self.open_history.ownership.seen, self._type == CLASSIC
+        of_topic = {("partition", topic.name if by_name else topic.id): topic.partitions for topic in there}
+        return bool(there) and all(seen(resource) >= partitions for resource, partitions in of_topic.items())
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
@@ -381,7 +385,7 @@ class HistoryWriter:
         open_history = self.open_history
         past, before = open_history.past, open_history.last_epoch
         if before is None:
-            metadata_hash = getattr(self.group.state, "metadata_hash", 0)
+            metadata_hash = getattr(self.group.state, "metadata_hash", None)
             if self.begins(at, is_first=may_be_first(epoch, metadata_hash, self.topics, at.timestamp_ms)):
                 return None
             return grounds.NOT_SHOWN_BEFORE.format(epoch)

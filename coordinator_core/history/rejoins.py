@@ -84,7 +84,7 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
     for member_id, member in step.old.members.items():
         if member_id not in step.new.members and (member.instance_id is None or member.instance_id not in instances):
             continue
-        unwanted = _unwanted_topics(step.old, member) if _joins_again(open_history, member_id) else set()
+        unwanted = unwanted_topics(step.old, member) if _joins_again(open_history, member_id) else set()
         if step.may_be_rewritten and member.instance_id is not None:
             continue
         replaced = open_history.resubscribed.get(member.instance_id or "")
@@ -226,7 +226,7 @@ def _joins_again(open_history: OpenHistory, member_id: str) -> bool:
     return known is None or not known.told.clients or KnownClient.JAVA in known.told.clients
 
 
-def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:
+def unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:
     """Return the topics that a member was assigned and does not subscribe to."""
     assigned = {name for role, name in assignment(group, member).held if role == "partition"}
     return assigned - subscription(group, member).topics

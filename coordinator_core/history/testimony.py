@@ -17,7 +17,7 @@ from typing import Protocol
 
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.grounds import MAY_GO_ON, lost_offsets
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 
 
 class Resting(Protocol):
@@ -36,10 +36,10 @@ class SeenPast:
     did not remove, or may not have.
 
     ``first`` is the group's first record since the last hole, ``last`` the offset of its last one; ``is_first_ever``
-    says that no record of the group, or its end, came before ``first``, nor is it a tombstone. ``written`` are the
-    keys of its records since then, as long as none was written twice. ``is_dirty``: the log holds a record that a later
-    one replaced, and so no compaction came there. ``born_behind`` are the missing records behind which the group seems
-    to have begun.
+    says that no record of the group, or its end, came before ``first``, nor shows it that one did: a tombstone, or how
+    the regex of a member is resolved. ``written`` are the keys of its records since then, as long as none was written
+    twice. ``is_dirty``: the log holds a record that a later one replaced, and so no compaction came there.
+    ``born_behind`` are the missing records behind which the group seems to have begun.
     """
 
     first: LogPosition | None = None
@@ -87,7 +87,7 @@ class SeenPast:
             is_lost = self.is_dirty or not from_start or known is not None
             self.lose(known or lost_offsets(begin, offset), is_lost=is_lost)
         if is_hole or self.last is None:
-            is_new = self.last is None or has_ended
+            is_new = (self.last is None or has_ended) and record.type != RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION
             self.is_first_ever, self.first = is_new and record.value is not None, record.at
         self.last = offset
         if not self.is_dirty or self.missing is not None:
@@ -144,7 +144,10 @@ class SeenPast:
         if self.missing is None:
             self.is_unsettled = False
 
-    def know_state(self) -> None:
-        """A record that holds the whole state of the group (classic groups): the next one can be compared with it."""
-        self.is_unsettled = self.doubt is not None
+    def know_state(self, *, is_again: bool = False) -> None:
+        """A record that holds the whole state of the group (classic groups): the next one can be compared with it.
+
+        ``is_again``: the same generation was written before, and so what it took away is no better known.
+        """
+        self.is_unsettled = self.doubt is not None or (is_again and self.is_unsettled)
         self.missing, self.doubt, self.is_lost = None, None, False

@@ -360,6 +360,14 @@ def test_an_emptied_group_was_empty_until_a_member_joined():
     assert [row.state for row in log.epochs()] == ["STABLE", "EMPTY", "ASSIGNING"]
 
 
+def test_a_group_does_not_begin_with_a_regex_that_is_resolved():
+    """The member that has it joined before, in an operation of its own."""
+    regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, {"regularExpression": "t.*"}
+    log = GroupLog(offset=5).write((*regex, {"topics": ["t1"], "version": 1, "timestamp": 1}), epoch(2))
+    (row,) = log.rebalances(coverage=Coverage({0: [(5, 6)]}))
+    assert (row.members_after, row.missing) == (None, "the log does not show the group before epoch 2")
+
+
 def test_a_regex_that_is_resolved_later_brings_the_member_in():
     regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, {"regularExpression": "t.*"}
     log = GroupLog().write(member("m1", subscribedTopicRegex="t.*"), current("m1", 1))

@@ -89,6 +89,51 @@ def test_a_member_may_have_left_in_a_generation_that_is_not_recorded():
     assert "generation 2" in gone.missing
 
 
+def there(log: GroupLog) -> Coverage:
+    """The offsets of its records."""
+    return Coverage({0: [(record.at.offset, record.at.offset) for record in log.records]})
+
+
+@pytest.mark.parametrize(("number", "instance", "is_seen"), [(6, None, True), (6, "i", False), (3, None, False)])
+def test_a_member_may_have_left_in_another_generation_or_a_first_writing(number, instance, is_seen):
+    """Without static members none is written again. One that is not the next one is of another life."""
+    members = {"b": classic({"t": [1]}), "s": classic({"t": []}, instance=instance)}
+    log = GroupLog().write(generation(5, members)).skip(1).write(generation(number, {"s": members["s"]}))
+    (left,) = (row for row in log.rows(None, there(log)) if isinstance(row, MembershipRow) and row.member_id == "b")
+    missing = "records between offsets 0 and 2"
+    assert (left.last_epoch, left.missing) == ((5, left.missing) if is_seen else (None, left.missing or missing))
+
+
+@pytest.mark.parametrize(
+    ("known", "again", "missing"),
+    [(2, False, None), (2, True, None), (3, False, "what generation 2 took away")],
+)
+def test_an_eager_leader_may_not_have_known_what_it_took_away_behind_a_hole(known, again, missing):
+    """What no member has is in flight; that a generation is written again makes it no better known."""
+    both = {"a": classic({"t": [0, 1]}, instance="i")}
+    log = GroupLog().write(generation(1, both)).skip(1).write(generation(2, both))
+    log = log.write(generation(2, both)) if again else log
+    last = log.write(generation(3, both)).rebalances(existing(t=known), there(log))[-1]
+    assert (last.to_epoch, last.missing) == (3, missing)
+
+
+def test_what_a_generation_took_away_is_not_better_known_as_it_is_written_again():
+    both = {"a": classic({"t": [0, 1]}, instance="i")}
+    log = GroupLog().write(generation(1, both, "cooperative-sticky")).skip(1)
+    for number in (2, 2, 3):
+        log.write(generation(number, both, "cooperative-sticky"))
+    assert log.rebalances(coverage=there(log))[-1].missing == "what generation 2 took away"
+
+
+def test_a_static_member_that_was_given_what_it_does_not_want_may_have_asked_for_it_before():
+    """The generation may have been written before, when another client had the instance id."""
+    unwanted = {"s": classic({"t": [0]}, "u", instance="i")}
+    log = GroupLog().write(generation(1, {"s": classic({"t": [0]}, instance="i")})).skip(1)
+    log.write(generation(2, unwanted)).write(generation(3, {"s": classic({"u": [0]}, instance="i")}))
+    _, second, third = log.rebalances(coverage=there(log))
+    assert third.missing == second.missing == "records between offsets 0 and 2"
+
+
 def test_a_static_bounce_writes_the_same_generation_again():
     log = born(GroupLog()).write(generation(1, {"s1": classic({"t": [0]}, instance="i")}))
     log.write(generation(1, {"s2": classic({"t": [0]}, instance="i")}))

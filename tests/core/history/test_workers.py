@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.embedded import encode_blob
+from tests.core.cluster.test_metadata_log import Log, supporting
 from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker, migration
 from tests.core.history.logs import kinds
 from tests.core.stored import next_history
@@ -55,6 +57,18 @@ def test_work_configured_then_a_worker_then_another() -> None:
     assert (revocation.member_id, revocation.units, revocation.duration_ms) == ("W1", 2, 2_000)
     assert second.delayed_by == "W1"
     assert (second.units_moved, second.units_lost, second.idle_ms, second.idle_max_ms) == (2, 0, 200, 100)
+
+
+def test_workers_begin_with_an_epoch_before_the_second() -> None:
+    """Where the first one is lost, the group does not begin with the second."""
+    cluster, _, _ = two_workers()
+    epochs = [record.at.offset for record in cluster.log if record.type == ConnectRecordType.GROUP_METADATA]
+    joined = max(r.at.offset for r in cluster.log if r.key.get("memberId") == "W2" and r.at.offset < epochs[2])
+    group, rest = Group(GROUP, family=Family.CONNECT), [each for each in cluster.log if each.at.offset >= joined]
+    topics = Log().batch(supporting(1, 30)).history()
+    rows = fold(rest, group, topics, Coverage({0: [(joined, rest[-1].at.offset)]}))
+    second = next(row for row in rows if isinstance(row, RebalanceRow))
+    assert (second.to_epoch, second.missing) == (2, "the log does not show the group before epoch 2")
 
 
 def test_rows_of_epochs_members_and_work() -> None:
