@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 
 import pytest
 
@@ -10,8 +12,7 @@ from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import LogPosition
-from jobs.queries.interface import RebalanceFilter
-from tests.core.certainties import wrong_certainties
+from tests.core.certainties import Described, wrong_certainties
 from tests.jobs.queries.damaged_logs import (
     DAMAGES,
     NOTHING_GONE,
@@ -26,9 +27,24 @@ from tests.jobs.queries.damaged_logs import (
 from tests.jobs.queries.same_answers import described
 
 
+@dataclass
+class Told:
+    """What the files say of what groups went through, read once, and the warnings that it came with."""
+
+    files: FromFiles
+
+    def __post_init__(self) -> None:
+        self.histories = self.files.answers().histories()
+        self.warnings = [*self.files.warnings]
+
+    @cached_property
+    def at_moments(self) -> list[Described]:
+        return [described(self.files.answers().at(moment)) for moment in moments()]
+
+
 @pytest.fixture(scope="module")
-def truth(tmp_path_factory: pytest.TempPathFactory) -> FromFiles:
-    return FromFiles(whole_logs(tmp_path_factory.mktemp("whole") / "logs"))
+def truth(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return Told(FromFiles(whole_logs(tmp_path_factory.mktemp("whole") / "logs")))
 
 
 @pytest.fixture(scope="module", params=DAMAGES.values(), ids=DAMAGES)
@@ -38,28 +54,28 @@ def damage(request: pytest.FixtureRequest) -> Damage:
 
 
 @pytest.fixture(scope="module")
-def damaged(damage: Damage, tmp_path_factory: pytest.TempPathFactory) -> FromFiles:
+def damaged(damage: Damage, tmp_path_factory: pytest.TempPathFactory) -> Told:
     folder = whole_logs(tmp_path_factory.mktemp("damaged") / "logs")
     damage(folder)
-    return FromFiles(folder)
+    return Told(FromFiles(folder))
 
 
-def test_groups_at_moments(damage: Damage, damaged: FromFiles, truth: FromFiles) -> None:
-    for moment in moments():
-        said, true = (source.answers().at(moment) for source in (damaged, truth))
+def test_groups_at_moments(damage: Damage, damaged: Told, truth: Told) -> None:
+    for moment, true in zip(moments(), truth.at_moments, strict=True):
+        said = damaged.files.answers().at(moment)
         # Groups of an absent log partition are not listed: the report and the checks say that it is absent.
         lists_all = damage is not absent_partition and all(gaps.lists_all for gaps in said.gaps().values())
-        wrong = [*wrong_certainties(described(said), described(true), lists_all=lists_all)]
+        wrong = [*wrong_certainties(described(said), true, lists_all=lists_all)]
         if damage is hole_in_metadata:  # topics that were created in the hole have no names
             wrong = [each for each in wrong if not re.search("assign|topology_check|unnamed", each[0].lower())]
         assert wrong == []
 
 
-def test_history(damage: Damage, damaged: FromFiles, truth: FromFiles) -> None:
-    true = {(row.group_id, row.at): row for row in truth.answers().rebalances(RebalanceFilter())}
+def test_history(damage: Damage, damaged: Told, truth: Told) -> None:
+    true = {(row.group_id, row.at): row for row in truth.histories.rebalances}
     about_commits = {"hint", "causes"}
     about_topics = {"units_lost", "idle_ms", "idle_max_ms"}  # null where a topic may have been deleted
-    for row in damaged.answers().rebalances(RebalanceFilter()):
+    for row in damaged.histories.rebalances:
         if row.history_complete:
             known = true[row.group_id, row.at]
             assert [
@@ -72,12 +88,12 @@ def test_history(damage: Damage, damaged: FromFiles, truth: FromFiles) -> None:
             ] == []
 
 
-def test_verdicts_and_violations(damaged: FromFiles, truth: FromFiles) -> None:
-    verdicts = {(row.group_id, row.at): row.verdict for row in truth.answers().verdicts(None, 0)}
-    for row in damaged.answers().verdicts(None, 0):
+def test_verdicts_and_violations(damaged: Told, truth: Told) -> None:
+    verdicts = {(row.group_id, row.at): row.verdict for row in truth.histories.verdicts}
+    for row in damaged.histories.verdicts:
         assert row.verdict in (Verdict.UNKNOWN, verdicts.get((row.group_id, row.at))), row
-    broken = {broken_where(row) for row in truth.answers().violations(None, 0)}
-    for each in damaged.answers().violations(None, 0):
+    broken = {broken_where(row) for row in truth.histories.violations}
+    for each in damaged.histories.violations:
         assert broken_where(each) in broken, each
 
 
@@ -88,14 +104,13 @@ def broken_where(row: Violation) -> tuple[str, Rule, LogPosition | None]:
     return row.group_id, row.rule, None if row.rule is Rule.GROUP_IN_WRONG_PARTITION else row.at
 
 
-def test_findings(damaged: FromFiles, truth: FromFiles) -> None:
-    true = {(row.group_id, row.kind, row.subject) for row in truth.answers().findings(None)}
-    for row in damaged.answers().findings(None):
+def test_findings(damaged: Told, truth: Told) -> None:
+    true = {(row.group_id, row.kind, row.subject) for row in truth.histories.findings}
+    for row in damaged.histories.findings:
         assert (row.group_id, row.kind, row.subject) in true or not row.history_complete, row
 
 
-def test_what_is_lost_is_warned_of(damage: Damage, damaged: FromFiles) -> None:
-    list(damaged.answers().rebalances(RebalanceFilter()))
+def test_what_is_lost_is_warned_of(damage: Damage, damaged: Told) -> None:
     topics = [each for each in damaged.warnings if "metadata log has a hole" in each]
     records = [each for each in damaged.warnings if "the log lacks records" in each]
     assert len(topics) == (damage is hole_in_metadata)
