@@ -182,9 +182,9 @@ def test_rewinds_are_the_runs_that_go_back(logs: list[Log]) -> None:
         assert sorted(stored) == sorted(expected)
 
 
-@pytest.mark.parametrize("text", [RUNS, LEFT_OUT, REWINDS_OF_GROUP])
-def test_spark_reads_the_same(spark: SparkSession, logs: list[Log], text: str) -> None:
-    assert of_both(spark, logs[0].place, text, cluster=CLUSTER, group_id=NAMES[0])
+def test_spark_reads_the_same(spark: SparkSession, logs: list[Log]) -> None:
+    """The other texts are asked of both engines in test_both_engines, by ``stored_commits``."""
+    assert of_both(spark, logs[0].place, REWINDS_OF_GROUP, cluster=CLUSTER, group_id=NAMES[0])
 
 
 MUTATIONS = [
