@@ -135,9 +135,10 @@ def _judged(given: pa.Table, taken: pa.Table, *, is_detailed: bool) -> Judged:
     keys = [_codes(rows[name]) for name in KEY]
     lacks_batch = _flags(pc.is_null(rows["batch_base"]))
     by = [*keys, is_given, lacks_batch, _codes(rows["batch_base"]), _codes(rows["source"]), _codes(rows["place"])]
-    order = np.lexsort(by[::-1])
+    order = np.lexsort(by[::-1])  # it sorts by its last key first
     begins = np.ones(len(rows), np.bool_)
     begins[1:] = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+    # The first of a key counts: rows of the tables are before those of the dump, and those with a batch before others.
     of_key = np.cumsum(begins) - 1
     first = order[np.flatnonzero(begins)] if len(rows) else order
     best = np.empty(len(rows), np.int64)

@@ -64,6 +64,7 @@ def _record_types(rows: pa.RecordBatch) -> pa.Array:
     key = rows.column("key")
     is_typed = pc.and_(pc.equal(rows.column("kind"), "record"), pc.greater_equal(pc.binary_length(key), 2))
     is_typed = pc.fill_null(is_typed, False)
+    # Rows without a type get two bytes as well, so that the numbers of all rows are one buffer.
     first_two = pc.if_else(is_typed, pc.binary_slice(key, 0, 2), pa.scalar(b"\0\0", key.type))
     numbers = np.frombuffer(b"".join(first_two.to_pylist()), ">i2").astype(np.int16)
     return pc.if_else(is_typed, pa.array(numbers), pa.scalar(None, pa.int16()))

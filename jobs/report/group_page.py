@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from coordinator_core.audit.explain import explanations, with_log, within
@@ -20,7 +21,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
 from jobs.report.causes import MOST_CAUSES, MOST_INITIATORS, caused_by, family, initiators, most_frequent, origins
 from jobs.report.data import (
@@ -31,12 +32,13 @@ from jobs.report.data import (
     Member,
     Offsets,
     OffsetsOverTime,
+    OwnedUnit,
+    OwnerSpell,
     Rebalance,
     TwoOwnersSpan,
 )
 from jobs.report.holding_periods import spells_of_members
 from jobs.report.offsets_over_time import NOTHING, offsets_over_time
-from jobs.report.ownership import MOST_UNITS, owned_units, unit_name
 from jobs.report.shares import share_timelines
 from jobs.report.worst import badness, because
 
@@ -46,6 +48,11 @@ MOST_REBALANCES = 500
 MOST_BROKEN = 100
 MOST_OFFSETS = 500
 MOST_TWO_OWNERS = 100
+MOST_UNITS = 120
+MOST_OWNERS = 2400
+"""Number of owners of all listed partitions or tasks together."""
+
+DIGITS = re.compile(r"(\d+)")
 
 
 def detail(
@@ -291,3 +298,43 @@ def _offsets(row: PartitionCommits, ends: NewestEnds, over_time: Mapping[tuple[s
         None if end is None or row.offset is None else records_behind(end, row.offset, row.last.timestamp_ms),
         over_time.get((row.topic, row.partition), NOTHING),
     )
+
+
+def owned_units(rows: Iterable[AssignmentRow]) -> tuple[Sequence[OwnedUnit], int]:
+    """Return the partitions or tasks that changed owner most, by name, and the number of all with an owner.
+
+    Targets do not count: they say what was to be owned.
+    """
+    by_unit: defaultdict[str, list[AssignmentRow]] = defaultdict(list)
+    for row in rows:
+        if row.kind == "current":
+            by_unit[unit_name(row)].append(row)
+    chosen = sorted(by_unit, key=lambda name: (-len(by_unit[name]), _natural(name)))[:MOST_UNITS]
+    most = MOST_OWNERS // max(1, len(chosen))
+    return [_unit(name, by_unit[name], most) for name in sorted(chosen, key=_natural)], len(by_unit)
+
+
+def _unit(name: str, rows: list[AssignmentRow], most: int) -> OwnedUnit:
+    rows.sort(key=lambda row: (row.since.timestamp_ms, row.since.offset, row.member_id))
+    owners = (
+        OwnerSpell(row.member_id, row.since, None if row.until is None else row.until.timestamp_ms)
+        for row in rows[-most:]
+    )
+    return OwnedUnit(name, tuple(owners), max(0, len(rows) - most))
+
+
+def unit_name(row: AssignmentRow) -> str:
+    """Return the name of a partition, task or connector, with its role unless it is the owner of a partition."""
+    name = row.topic or row.connector or row.subtopology or row.resource
+    prefix = "" if row.role == "partition" else f"{row.role} "
+    return f"{prefix}{name}" if row.role == "connector" else f"{prefix}{name} {row.partition}"
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts numbers in names by their value.
+
+    A number is its count of digits, then its digits: a hostile name has more of them than Python reads as an integer.
+    """
+    parts = DIGITS.split(name)
+    texts, numbers = parts[::2], (digits.lstrip("0") for digits in (*parts[1::2], ""))
+    return [key for text, number in zip(texts, numbers, strict=True) for key in ((0, text), (len(number), number))]

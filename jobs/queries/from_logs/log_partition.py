@@ -287,9 +287,11 @@ def _without_overwritten(rows: pa.RecordBatch) -> pa.RecordBatch:
 
     ends = flags(pc.or_(pc.is_null(rows.column("value")), rows.column("is_transactional")))
     epochs = ints(rows.column("leader_epoch"))
+    # Commits between two of these ends have the same number: only of these may one stand for another.
     counted = np.cumsum((ends & ~is_commit) | (np.diff(epochs, prepend=epochs[:1]) != 0))[is_commit]
     commits = rows.filter(pa.array(is_commit))
     is_plain = decode(commits, Family.GROUP).good & ~ends[is_commit]
+    # Behind its version, a key is the group, the topic and the partition: equal bytes are the same partition.
     partitions = ints(pc.binary_slice(commits.column("key"), 2, MOST_KEY_BYTES).dictionary_encode().indices)
     order = order_of(partitions)
     before, after = order[:-1], order[1:]

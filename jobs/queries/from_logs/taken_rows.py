@@ -62,6 +62,7 @@ def taken_rows(part: pa.RecordBatch, family: Family, wanted: str | None) -> Iter
         taken[[0, -1]] = True
     if not len(part):
         return
+    # A taken row stands for the rows left out before it, too: they begin behind the taken row before.
     begins = np.flatnonzero(np.append(True, taken[:-1]))
     firsts = ints(part.column("offset"))[begins].tolist()
     latest = np.maximum.reduceat(ints(part.column("timestamp"), -1), begins).tolist()

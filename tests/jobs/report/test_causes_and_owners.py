@@ -14,8 +14,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
 from jobs.report.causes import FAMILY_OF, CauseFamily
-from jobs.report.group_page import detail
-from jobs.report.ownership import MOST_UNITS, _natural, owned_units
+from jobs.report.group_page import MOST_UNITS, _natural, detail, owned_units
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, rebalance
 from tests.core.audit.histories import member as membership
@@ -121,7 +120,7 @@ def test_owners_of_each_partition_over_time(monkeypatch):
     held = {unit.name.split()[-1]: [(each.member_id, each.until_ms is None) for each in unit.owners] for unit in units}
     assert held["0"] == [("m1", True)]
     assert held["3"] == [("m1", False), ("m2", False)]
-    monkeypatch.setattr("jobs.report.ownership.MOST_UNITS", 2)
+    monkeypatch.setattr("jobs.report.group_page.MOST_UNITS", 2)
     few, seen = owned_units(owners().assignments())
     assert seen == 4
     assert [unit.name.split()[-1] for unit in few] == ["2", "3"], "those that changed owner most"
