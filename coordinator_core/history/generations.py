@@ -233,7 +233,7 @@ def _doubt_changes(writer: HistoryWriter, missing: str, at: LogPosition, *, is_n
             membership.missing, membership.last_epoch = membership.missing or missing, None
     for membership in open_history.memberships.values():
         if membership.joined == at and membership.replaces is not None:
-            membership.was_not_seen_to_join()
+            open_history.doubt_join(membership)
 
 
 def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMember) -> None:

@@ -101,6 +101,9 @@ class HistoryWriter:
         open_history.ownership.forget_released()
         if open_history.epoch is not None:
             open_history.past.rest(open_history.epoch)
+        if open_history.awaits_epoch and open_history.type != SHARE:
+            for gone in open_history.departed.values():  # it may go on: the group may have been converted
+                gone.last_epoch = open_history.past.read_epoch(gone, gone.last_epoch)
 
     def begin_operation(self, operation: tuple[int, int], *, may_go_on: bool = False) -> None:
         """Begin another operation; the one before, if any, is over.
@@ -137,10 +140,8 @@ class HistoryWriter:
         for member_id in open_history.joined:
             membership = open_history.memberships.get(member_id)
             if membership is not None and not membership.waits_for_regex(open_history.past.doubt):
-                membership.was_not_seen_to_join()
+                open_history.doubt_join(membership)
                 open_history.withdraw(member_id, _JOIN)
-                open_history.current.doubt(member_id)
-                open_history.target.doubt(member_id)
         open_history.joined.clear()
 
     # --- lives -------------------------------------------------------------------------------------------------------
@@ -326,7 +327,7 @@ class HistoryWriter:
             if membership.first_epoch is None and membership.missing is None:
                 membership.first_epoch = epoch
                 if not seen_to_join:
-                    membership.was_not_seen_to_join()
+                    self.open_history.doubt_join(membership)
 
     def end_epoch(self, ended_by: str, at: LogPosition) -> None:
         """End the open epoch, if there is one."""

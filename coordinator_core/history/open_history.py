@@ -12,7 +12,7 @@ from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.first_epochs import FIRST_EPOCH
-from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NOT_SHOWN_BEFORE
+from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause, ShareInitializationRow
@@ -129,6 +129,12 @@ class OpenHistory:
                 epoch.missing = epoch.missing or CAUSES_NOT_TOLD
             self.changes = sure
 
+    def doubt_join(self, membership: OpenMembership) -> None:
+        """Note that a member may have been there before: nothing that it has here began with it."""
+        membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+        self.current.doubt(membership.member_id)
+        self.target.doubt(membership.member_id)
+
     def note_target(self, member_id: str) -> None:
         """Take in that a member has a target. No record may have shown the member: then the group was there before.
 
@@ -144,10 +150,8 @@ class OpenHistory:
         epoch.causes = (cause(CauseKind.UNKNOWN, epoch.opened, detail=epoch.missing),)
         if self.rebalance is not None:
             self.rebalance.members_before = None
-        for known, membership in self.memberships.items():
-            membership.was_not_seen_to_join()
-            self.current.doubt(known)
-            self.target.doubt(known)
+        for membership in self.memberships.values():
+            self.doubt_join(membership)
 
     def epoch_of(self, membership: OpenMembership) -> int | None:
         """Return the last epoch, with which a member comes or goes; None: it is not known, which the member notes.

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from coordinator_core.clients.known_clients import UNKNOWN_CLIENT, Told
 from coordinator_core.groups.streams.readiness import TopologyCheck
-from coordinator_core.history.grounds import NOT_SEEN_TO_JOIN
 from coordinator_core.history.holdings import Tally, no_times
 from coordinator_core.history.rows import (
     REACHED_NOT_READY,
@@ -252,10 +251,6 @@ class OpenMembership:
     def is_replaced(self) -> bool:
         """Whether it left, and another member has its instance id."""
         return self.went_by == REPLACED
-
-    def was_not_seen_to_join(self) -> None:
-        """Note that it may have been there before: nothing that it has here began with it."""
-        self.came_by, self.missing = "unknown", NOT_SEEN_TO_JOIN
 
     def waits_for_regex(self, doubt: str | None) -> bool:
         """Whether the member, which opened no epoch, joined and waits for its regex. Where records are missing

@@ -8,6 +8,7 @@ from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
+from coordinator_core.history.grounds import unreadable_record
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.lost_records import LostRecords, Unreadable
 from coordinator_core.history.rows import (
@@ -24,6 +25,7 @@ from tests.core.history.logs import (
     GROUP,
     A,
     GroupLog,
+    alone,
     classic,
     current,
     epoch,
@@ -274,3 +276,15 @@ def test_a_group_that_was_deleted_may_have_been_empty_before() -> None:
     log = GroupLog().write(member("m1", "t"), epoch(2), target("m1", 0), target_epoch(2)).skip(6)
     log.write(*gone("m2"), epoch(3)).write(*group_gone())
     assert [row.outcome for row in log.rebalances(coverage=Coverage({0: [(0, 3), (10, 100)]}))] == ["unknown"] * 2
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_member_that_left_right_before_lost_records_may_go_on_in_a_converted_group(opens: bool) -> None:
+    """An epoch in the same operation shows that it did not."""
+    log = alone(GroupLog()).write(*gone("m1"), *([epoch(3)] if opens else []))
+    fold, rows = GroupFold(Group(GROUP, from_start=True), None, None, Coverage({0: [(0, 100)]})), list[HistoryRow]()
+    for record in log.records:
+        rows += fold.feed(record)
+    fold.lose(LogPosition(0, log.offset, log.time_ms), unreadable_record(log.offset))
+    (left,) = [row for row in (*rows, *fold.open_rows()) if isinstance(row, MembershipRow)]
+    assert left.missing == (None if opens else unreadable_record(log.offset))
