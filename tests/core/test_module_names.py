@@ -21,7 +21,6 @@ MORE_OFTEN = {
     "replay.py": "of a group, each night, its relation, and under another assignor",
     "settings.py": "of the project, of an audit, and of a cluster in the tables",
     "share_state.py": "rules, simulation and relation of the share state log",
-    "topics.py": "each night, their relation, and their sources",
 }
 """Names of more than two modules, and what these are."""
 
