@@ -158,4 +158,4 @@ class GroupFold:
         """Yield those of the open rows that are rebalances, without making the others: at most one is not over."""
         ended, settled = self._recorder.settled()
         yield from (row for row in ended if isinstance(row, RebalanceRow))
-        yield from settled.lasting_rebalance()
+        yield from settled.rebalance()

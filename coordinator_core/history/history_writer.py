@@ -356,7 +356,7 @@ class HistoryWriter:
             open_history.ownership.forget(self.resources.wanted(at, open_history.epoch, proven))
             if outcome != "superseded":
                 open_history.ownership.end(at)
-        self.rows += self._rebalance(outcome, at)
+        self.rows += self.rebalance(outcome, at)
         open_history.rebalance = None
         if outcome in ("converged", REACHED_NOT_READY, "emptied"):
             open_history.past.settle()
@@ -404,7 +404,7 @@ class HistoryWriter:
         open_history, coverage = self.open_history, self.coverage
         past = open_history.past
         if past.doubt is not None and past.missing is None:
-            return is_first and not past.may_go_on
+            return is_first and past.doubt != grounds.MAY_GO_ON  # then it may be the next one of the life before
         if coverage is None:
             return is_first
         if past.missing is not None:
@@ -432,11 +432,8 @@ class HistoryWriter:
         settled._end_operation()
         return settled.rows, settled
 
-    def lasting_rebalance(self) -> Iterator[RebalanceRow]:
-        """Yield the rebalance that is not over, if there is one."""
-        return self._rebalance("open", None)
-
-    def _rebalance(self, outcome: str, at: LogPosition | None) -> Iterator[RebalanceRow]:
+    def rebalance(self, outcome: str = "open", at: LogPosition | None = None) -> Iterator[RebalanceRow]:
+        """Yield the rebalance that is not over, if there is one, as one that ends at a record (None: that lasts)."""
         open_history, epoch, rebalance = self.open_history, self.open_history.epoch, self.open_history.rebalance
         if epoch is not None and rebalance is not None:
             tally = open_history.ownership.tally() if self._has_owners else None
@@ -450,7 +447,7 @@ class HistoryWriter:
             row = open_history.epoch.row(group_id, self._type)
             # The last records of all keys are there, unless some were lost.
             yield row if open_history.past.is_lost else row._replace(state=open_history.epoch.state)
-        yield from self.lasting_rebalance()
+        yield from self.rebalance()
         for membership in open_history.memberships.values():
             yield membership.row(group_id, self._type, final=False)
         for topics in open_history.share_phases.values():

@@ -31,9 +31,8 @@ class OpenHistory:
     ``last_epoch`` and ``last_members`` (how many) are those of the last epoch, of any type of the group.
     ``leader_epoch`` is that of the log partition, where known. ``departed`` has the members removed in this operation,
     ``crossing`` those that may continue under another type. ``changes`` are the causes of the next epoch, ``joined``
-    the members that joined in this operation since an epoch was opened.
-    ``commits`` has the time (ms) of the last commit by topic name and partition;
-    ``commits_lost``: one could not be decoded.
+    the members that joined in this operation since an epoch was opened. ``commits`` has the time (ms) of the last
+    commit by topic name and partition; ``commits_lost``: one could not be decoded.
 
     ``past`` says how much of the group's past was seen.
 

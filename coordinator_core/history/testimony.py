@@ -130,11 +130,6 @@ class SeenPast:
         """Take in that the group's life may go on from another one; its records are there, and do not say so."""
         self.doubt, self.is_unsettled = MAY_GO_ON, True
 
-    @property
-    def may_go_on(self) -> bool:
-        """Whether the group's life may go on from another one; its first epoch may be the next one of that."""
-        return self.doubt == MAY_GO_ON
-
     def open_epoch(self) -> None:
         """An epoch has opened: what came before it has been told."""
         self.doubt = self.missing
