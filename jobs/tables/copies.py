@@ -121,7 +121,7 @@ class TableCopies:
             return None
         self._made += 1
         place = Path(self._home.name, f"{name}-{self._made}")
-        write_deltalake(str(place), _rows(rows, is_empty=size == 0))
+        write_deltalake(str(place), rows_here(rows, is_empty=size == 0))
         return place
 
     def _size(self, name: str) -> int:
@@ -156,10 +156,15 @@ def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, ob
     return row.asDict()
 
 
-def _rows(rows: DataFrame, *, is_empty: bool) -> pa.Table:
-    """Return the rows of a small table; its times are in UTC, whatever the session's zone is."""
+def rows_here(rows: DataFrame, *, is_empty: bool = False) -> pa.Table:
+    """Return rows that are few, in this process; their times are in UTC, whatever the session's zone is."""
     schema = columns_of(rows)
-    return schema.empty_table() if is_empty else rows.toArrow().cast(schema)
+    if is_empty:
+        return schema.empty_table()
+    found = rows.toArrow().cast(schema)
+    # Spark leaves anything in the offsets of a list that is within a null struct, and delta-rs reads them. Rows that
+    # are taken have new ones.
+    return found.take(pa.array(range(found.num_rows)))
 
 
 def row_bytes(columns: pa.Schema) -> int:
