@@ -7,7 +7,7 @@ work, with the same result. Only one run at a time writes the tables.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -35,6 +35,7 @@ from jobs.pipeline import (
     seen_files,
     snapshots,
 )
+from jobs.pipeline.catalog_nights import working_copy
 from jobs.pipeline.findings import no_cycle_search
 from jobs.pipeline.group_pages import INPUTS, Page
 from jobs.pipeline.step_times import StepTimes, last_night
@@ -48,6 +49,7 @@ from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG
 from jobs.tables.damage import DamagedTableError
 from jobs.tables.delta import Tables
+from jobs.tables.lease import Lease
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.one_writer import check_damage, writing
@@ -60,6 +62,12 @@ from jobs.tables.versions import changed_ms
 
 if TYPE_CHECKING:
     from coordinator_core.audit.folds.group_history import GroupHistory
+    from jobs.tables.working_copy import WorkingCopy
+
+
+MAINTENANCE: Final = "maintenance"
+PUBLISH: Final = "publish"
+"""The step of nights that work on a copy of the tables of a catalog. No setting names it: they cannot do without."""
 
 
 class Listener(Protocol):
@@ -96,6 +104,8 @@ class NightlyRun:
     check_results: list[Result] = field(default_factory=list)
     records: int | None = None
     """How many records this night has taken in; None: it does not know yet."""
+    copy: WorkingCopy | None = None
+    """What has ``tables`` where a night of a catalog works on a copy of its tables, and publishes it."""
 
 
 class Step(NamedTuple):
@@ -139,32 +149,69 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
     check_damage(tables)
     started_at = datetime.now(UTC)
     run_id = runs.new_run_id()
-    nightly = NightlyRun(tables, settings, started_at, run_id, listener.warn)
     listener.logged["night"] = run_id
-    steps: list[StepRun] = []
     length = timedelta(minutes=settings.nightly.lease_minutes)
-    with writing(tables, length) as (lease, dead_holder):
+    with writing(tables, length) as (lease, dead_holder), working_copy(tables, settings, listener.note) as copy:
         if dead_holder is not None:
             listener.warn(f"the previous run, {dead_holder}, did not finish; this run completes its work")
-        times = last_night(tables.engine()) if listener.shows_progress else StepTimes()
-        try:
-            for number, name in enumerate(step_names, 1):
-                lease.check()
-                progress = {
-                    "step": name,
-                    "number": number,
-                    "steps": len(step_names),
-                    "records": nightly.records,
-                    "seconds_left": times.left(step_names[number - 1 :], nightly.records),
-                }
-                steps.append(_run_step(nightly, run_id, number, name, listener, progress))
-                if steps[-1].error is not None:
-                    break
-                if name == "ingest" and nightly.records:
-                    _prepare_checks(nightly)
-        finally:
-            _write(tables, steps, listener)
-    return NightlyOutcome(steps, nightly.check_results)
+        home = tables if copy is None else copy.tables
+        steps = _Steps(NightlyRun(home, settings, started_at, run_id, listener.warn, copy=copy), lease, listener)
+        if copy is None:
+            try:
+                steps.take(step_names)
+            finally:
+                _write(tables, steps.ended, listener)
+        else:
+            _publish(steps, step_names, tables, copy)
+    return NightlyOutcome(steps.ended, steps.nightly.check_results)
+
+
+class _Steps:
+    """Runs the steps of a night, up to the first that fails, and keeps how each ended."""
+
+    def __init__(self, nightly: NightlyRun, lease: Lease, listener: Listener) -> None:
+        self.nightly = nightly
+        self.listener = listener
+        self.ended: list[StepRun] = []
+        self._lease = lease
+        self._times = last_night(nightly.tables.engine()) if listener.shows_progress else StepTimes()
+
+    def take(self, names: Sequence[str]) -> bool:
+        """Run these steps. Return whether all were done."""
+        nightly, before = self.nightly, len(self.ended)
+        for number, name in enumerate(names):
+            self._lease.check()
+            progress = {
+                "step": name,
+                "number": before + number + 1,
+                "steps": before + len(names),
+                "records": nightly.records,
+                "seconds_left": self._times.left(names[number:], nightly.records),
+            }
+            step = _run_step(nightly, nightly.night, before + number + 1, name, self.listener, progress)
+            self.ended.append(step)
+            if step.error is not None:
+                return False
+            if name == "ingest" and nightly.records:
+                _prepare_checks(nightly)
+        return True
+
+
+def _publish(steps: _Steps, names: Sequence[str], tables: Tables, copy: WorkingCopy) -> None:
+    """Run the steps on a copy of the tables of a catalog, and publish it, as far as they came.
+
+    A night that is killed, or cannot publish, has changed nothing in the catalog: then it names no step as done there.
+    """
+    are_done = steps.take([name for name in names if name != MAINTENANCE])
+    if not steps.take([PUBLISH]):
+        _write(tables, steps.ended[-1:], steps.listener)
+        return
+    if are_done and MAINTENANCE in names:
+        steps.take([MAINTENANCE])
+    for home in (tables, copy.tables):
+        _write(home, steps.ended, steps.listener)
+    copy.follow([NIGHTLY_STEPS.name])
+    copy.keep()
 
 
 def check_settings(settings: Settings) -> None:
@@ -210,7 +257,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 def _run_step(
     nightly: NightlyRun, run_id: str, number: int, name: str, listener: Listener, progress: dict[str, object]
 ) -> StepRun:
-    step, started_at, begin = STEPS[name], datetime.now(UTC), time.monotonic()
+    step, started_at, begin = ALL_STEPS[name], datetime.now(UTC), time.monotonic()
     counts: dict[str, int] | None = {}
     ended, failure = "done", None
     with listener.step(step.activity, **progress):
@@ -401,6 +448,11 @@ def _report(nightly: NightlyRun) -> dict[str, int] | None:
     return {"groups": len(report.groups), "findings": report.findings_seen}
 
 
+def _published(nightly: NightlyRun) -> dict[str, int]:
+    assert nightly.copy is not None
+    return nightly.copy.publish()
+
+
 def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
     """Maintain the tables if ``every_days`` have passed since the last maintenance, or else since the first run."""
     every = nightly.settings.maintenance.every_days
@@ -416,7 +468,15 @@ def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
         since = nightly.started_at
     if since > due:
         return None
-    return maintenance.run(nightly.tables, CATALOG.values(), nightly.settings.maintenance, nightly.started_at)
+    maintain = partial(
+        maintenance.run, known=CATALOG.values(), chosen=nightly.settings.maintenance, now=nightly.started_at
+    )
+    if nightly.copy is not None:
+        maintain(nightly.copy.there)
+    counts = maintain(nightly.tables)
+    if nightly.copy is not None:
+        nightly.copy.follow()
+    return counts
 
 
 STEPS: Final = {
@@ -428,6 +488,8 @@ STEPS: Final = {
     "trend": Step("counting what the night has found", _trend),
     "checks": Step("checking the tables", _checks),
     "report": Step("writing the report", _report),
-    "maintenance": Step("maintaining the tables", _maintain),
+    MAINTENANCE: Step("maintaining the tables", _maintain),
 }
-"""The steps in the order in which they run."""
+"""The steps that a setting names, in the order in which they run."""
+
+ALL_STEPS: Final = STEPS | {PUBLISH: Step("publishing to the catalog", _published)}

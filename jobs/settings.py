@@ -170,6 +170,8 @@ class EngineSettings(Section):
     runner: Literal["auto", "local", "spark"]
     memory_mb: Annotated[int, Field(ge=-1)]
     copied_mb: Annotated[int, Field(ge=0)]
+    published_mb: Annotated[int, Field(ge=0)]
+    working_copy: Path | None
 
     @property
     def limits(self) -> EngineLimits:

@@ -158,6 +158,10 @@ class Tables:
         """Return the table's name in Spark's SQL."""
         return sql_name(self.location, table.name)
 
+    def names(self) -> set[str]:
+        """Return the names of all tables that a schema of a catalog has."""
+        return {row.tableName for row in self.spark.sql(f"SHOW TABLES IN {self.location}").collect()}
+
     def exists(self, table: Table) -> bool:
         """Return whether the table exists. Raise InputError if it exists but cannot be read."""
         if self.is_here():
@@ -278,7 +282,7 @@ class Tables:
             if self.is_here():
                 self._make_here(table, properties)
                 return
-            self._there(table).create(properties)
+            self.there(table).create(properties)
         except Exception as error:
             raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
 
@@ -297,7 +301,7 @@ class Tables:
 
     def _verify(self, table: Table) -> None:
         """Raise InputError for a table that another release created with other columns, or that was changed by hand."""
-        existing = (self.local(table) or self._there(table)).schema()
+        existing = (self.local(table) or self.there(table)).schema()
         if not self._is_format_checked:
             check_format(self.location, self.properties(table))
             # All tables of a location have the same format.
@@ -313,7 +317,7 @@ class Tables:
 
     def properties(self, table: Table) -> dict[str, str]:
         """Return the properties of a table that exists."""
-        return (self.local(table) or self._there(table)).properties()
+        return (self.local(table) or self.there(table)).properties()
 
     def read(self, table: Table) -> DataFrame:
         """Return all rows.
@@ -364,7 +368,7 @@ class Tables:
         """Set a property of a table."""
 
         def change() -> None:
-            (self.local(table) or self._there(table)).set_property(name, value)
+            (self.local(table) or self.there(table)).set_property(name, value)
 
         self.commit(table, change, adds=True)
 
@@ -375,7 +379,7 @@ class Tables:
 
             history = DeltaTable(f"{self.location}/{table.name}").history(10)
             return [commit["operation"] for commit in history if commit["timestamp"] / 1000 >= since_s]
-        return self._there(table).operations(since_s)
+        return self.there(table).operations(since_s)
 
     def note_rows(self, table: Table) -> None:
         """Take note that others have written rows: a table that this object has created is not empty any more."""
@@ -391,10 +395,10 @@ class Tables:
 
     def kept(self, table: Table) -> LocalTable | SparkTable:
         """Return the table for maintenance: it is Spark's where Spark runs the steps."""
-        return (None if runs_steps(self.session) else self.local(table)) or self._there(table)
+        return (None if runs_steps(self.session) else self.local(table)) or self.there(table)
 
-    def _there(self, table: Table) -> SparkTable:
-        """Return the table for changes by Spark."""
+    def there(self, table: Table) -> SparkTable:
+        """Return the table as Spark reads and changes it."""
         from jobs.tables.spark_table import SparkTable  # not at the top: most runs need no Spark
 
         return SparkTable(self.spark, self.location, table, self._safe_until)
@@ -411,7 +415,7 @@ class Tables:
             local.append(_in_order(table, rows), name, note)
             return
         self._empty.discard(table.name)
-        self._there(table).write(rows, "append", note, txnAppId=name, txnVersion="1")
+        self.there(table).write(rows, "append", note, txnAppId=name, txnVersion="1")
 
     @_writes
     def replace(self, table: Table, rows: Rows, note: str | None = None) -> None:
@@ -421,7 +425,7 @@ class Tables:
             local.replace(_in_order(table, rows), note)
             return
         self._empty.discard(table.name)
-        self._there(table).write(rows, "overwrite", note)
+        self.there(table).write(rows, "overwrite", note)
 
     @_writes
     def replace_where(self, table: Table, /, rows: Rows, condition: str, **values: Value) -> None:
@@ -433,12 +437,12 @@ class Tables:
         if isinstance(rows, pa.Table) and (local := self.local(table)) is not None:
             local.replace_where(_in_order(table, rows), condition, values)
         else:
-            self._there(table).replace_where(rows, condition, values)
+            self.there(table).replace_where(rows, condition, values)
 
     @_writes
     def clear(self, table: Table) -> None:
         """Delete all rows."""
-        (self.local(table) or self._there(table)).clear()
+        (self.local(table) or self.there(table)).clear()
 
     @_writes
     def delete(self, table: Table, rows: Rows) -> None:
@@ -449,7 +453,7 @@ class Tables:
         if local is not None and local.size() <= self.limits.merged_bytes:
             local.delete(rows)
             return
-        self._there(table).delete(rows)
+        self.there(table).delete(rows)
 
     @_writes
     def merge(
@@ -476,7 +480,7 @@ class Tables:
             # Nothing to match, and no other run writes (lease): an append takes a tenth of the Spark jobs of MERGE.
             self._empty.discard(table.name)
             if local is None:
-                self._there(table).write(rows, "append")
+                self.there(table).write(rows, "append")
             else:
                 local.add(_in_order(table, rows))
             return
@@ -485,7 +489,7 @@ class Tables:
             local.merge(ordered, key or table.key, update, when, insert=insert, among=among)
             return
         given = key or table.key
-        self._there(table).merge(rows, given, update, when, insert=insert, among=among)
+        self.there(table).merge(rows, given, update, when, insert=insert, among=among)
 
 
 def _in_order(table: Table, rows: pa.Table) -> pa.Table:

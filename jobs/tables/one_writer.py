@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from jobs.tables import publication
 from jobs.tables.catalog import CATALOG, COMPANIONS
 from jobs.tables.damage import check
 from jobs.tables.delta import Tables
@@ -26,9 +27,11 @@ def writing(tables: Tables, length: timedelta) -> Iterator[tuple[Lease, str | No
 
     As nothing else changes them meanwhile, this process may read copies of small ones.
     """
-    with held(tables, WRITER, length, CATALOG.values()) as run, tables.copying():
-        yield run
-        _finish_registering(tables)
+    with held(tables, WRITER, length, CATALOG.values()) as run:
+        publication.take_back(tables)
+        with tables.copying():
+            yield run
+            _finish_registering(tables)
 
 
 def _finish_registering(tables: Tables) -> None:

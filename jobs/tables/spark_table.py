@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.tables.conflicts import LATE
+from jobs.tables.copies import row_bytes, rows_here
 from jobs.tables.reader import Value, is_catalog_name, sql_name, sql_text, with_names
 from jobs.tables.spark_reader import DIALECT, columns_of, read, sent, spark_types
 from jobs.tables.table import Table
@@ -22,6 +23,14 @@ write, but in MERGE before the commit begins: it is for a Spark that does not kn
 RETENTION: Final = "delta.deletedFileRetentionDuration"
 """Property of a table, which says how long VACUUM keeps files: Delta refuses a RETAIN of less, and the session's way
 around that is a configuration that serverless compute does not know."""
+
+
+class TableCommit(NamedTuple):
+    """A commit in the history of a table: the version that it made, when, and Delta's name of what it did."""
+
+    version: int
+    written_ms: int
+    operation: str
 
 
 class SparkTable:
@@ -54,10 +63,34 @@ class SparkTable:
         """Set a property of the table."""
         self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ({sql_text(name)} = {sql_text(value)})")
 
+    def commits(self, most: int) -> list[TableCommit]:
+        """Return the last commits, the newest first."""
+        rows = self._spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT {most}").collect()
+        return [TableCommit(row.version, round(row.timestamp.timestamp() * 1000), row.operation) for row in rows]
+
     def operations(self, since_s: float) -> list[str]:
         """Return the names of the operations that were committed since a time, of the last ten."""
-        rows = self._spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT 10").collect()
-        return [row.operation for row in rows if row.timestamp.timestamp() >= since_s]
+        return [commit.operation for commit in self.commits(10) if commit.written_ms / 1000 >= since_s]
+
+    def restore(self, version: int) -> None:
+        """Make the table what it was at a version, as a new version."""
+        self._spark.sql(f"RESTORE TABLE {self._name} TO VERSION AS OF {version}")
+
+    def size(self) -> int:
+        """Return the size of its files in bytes."""
+        (row,) = self._spark.sql(f"DESCRIBE DETAIL {self._name}").select("sizeInBytes").collect()
+        return int(row.sizeInBytes)
+
+    def slices(self, most_bytes: int) -> Iterator[pa.Table]:
+        """Yield all rows, about so many bytes of them at a time: each slice is one more reading of the table."""
+        rows = read(self._spark, self._location, self._table.name)
+        count = rows.count()
+        pieces = min(count, -(-count * row_bytes(columns_of(rows)) // most_bytes))
+        if pieces == 1:
+            yield rows_here(rows)
+            return
+        for number in range(pieces):
+            yield rows_here(rows.where(f"pmod(xxhash64({', '.join(self._table.key)}), {pieces}) = {number}"))
 
     def optimize(self) -> None:
         """Merge small files into large ones."""
@@ -116,10 +149,13 @@ class SparkTable:
     ) -> None:
         """Update the rows with the key of one of those given; see ``Tables.merge``."""
         changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
+        names = given.column_names if isinstance(given, pa.Table) else given.columns
+        values = ", ".join(f"s.{name}" for name in names)
         self._spark.sql(
             f"MERGE INTO {self._name} t USING {{rows}} s ON {among} AND {_same(key)} "
             f"WHEN MATCHED AND {when} THEN UPDATE SET {changes} "
-            + ("WHEN NOT MATCHED THEN INSERT *" if insert else ""),
+            # Not INSERT *: a user may have added columns to the table.
+            + (f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})" if insert else ""),
             rows=self._in_spark(given),
         )
 

@@ -36,11 +36,11 @@ def hive(place: Path) -> dict[str, str]:
 
 
 def kill_before(name: str) -> None:
-    """End this process and its JVM by SIGKILL when it is about to commit to this table."""
+    """End this process and its JVM by SIGKILL when it is about to commit to this table; see ``Tables.location``."""
     commit = Tables.commit
 
     def killed(self: Tables, table: Table, write: Callable[[], Any], **given: Any) -> Any:
-        if table.name == name:
+        if name in (table.name, f"{self.location}.{table.name}"):
             os.killpg(0, signal.SIGKILL)
         return commit(self, table, write, **given)
 

@@ -44,6 +44,7 @@ class Home(NamedTuple):
     conf: dict[str, str]
     schema: str | None
     is_closed: bool = False
+    published_mb: int = 0
 
     @classmethod
     def in_folder(cls, place: Path) -> Home:
@@ -51,13 +52,18 @@ class Home(NamedTuple):
         return cls(place, str(place / "tables"), SMALL, None)
 
     @classmethod
-    def in_catalog(cls, place: Path, *, is_closed: bool) -> Home:
+    def in_catalog(cls, place: Path, *, is_closed: bool, published_mb: int) -> Home:
         """Return a life whose tables are in a catalog, with their files where a folder has them.
 
-        ``is_closed``: the catalog does not tell where that is, so that only Spark opens the tables.
+        ``is_closed``: the catalog does not tell where that is, so that only Spark opens the tables. ``published_mb``:
+        the setting.
         """
         schema = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} LOCATION '{(place / 'tables').as_uri()}'"
-        return cls(place, SCHEMA, hive(place), schema, is_closed)
+        return cls(place, SCHEMA, hive(place), schema, is_closed, published_mb)
+
+    def by_spark(self) -> Home:
+        """Return the same life in nights of which Spark makes each step."""
+        return self._replace(published_mb=0)
 
     def run(self, *commands: tuple[str, ...], killed_before: str | None = None) -> list[dict[str, Any]]:
         """Run commands in one process. Return what they printed, and their codes.
@@ -65,7 +71,8 @@ class Home(NamedTuple):
         ``killed_before``: the last of them is killed when it is about to commit to this table.
         """
         given = (self.conf, self.schema, self.is_closed, killed_before, [[*command] for command in commands])
-        (self.place / "night.yaml").write_text(NIGHT)
+        engine = json.dumps({"published_mb": self.published_mb, "working_copy": str(self.place / "copy")})
+        (self.place / "night.yaml").write_text(f"{NIGHT}engine: {engine}\n")
         (self.place / "maintenance.yaml").write_text(MAINTENANCE)
         done = subprocess.run(
             [sys.executable, "-m", "tests.jobs.catalog_life", *map(json.dumps, given)],
@@ -112,20 +119,25 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
     return write_logs(place), place
 
 
-@pytest.mark.parametrize("is_closed", [False, True], ids=["paths", "closed"])
+@pytest.mark.parametrize(
+    ("is_closed", "published_mb"), [(False, 0), (True, 0), (True, 256)], ids=["paths", "closed", "published"]
+)
 def test_a_life_in_a_catalog_is_that_of_a_folder(
-    logs: tuple[list[Path], Path], tmp_path: Path, *, is_closed: bool
+    logs: tuple[list[Path], Path], tmp_path: Path, *, is_closed: bool, published_mb: int
 ) -> None:
     folder = Home.in_folder(tmp_path / "folder")
-    catalog = Home.in_catalog(tmp_path / "catalog", is_closed=is_closed)
+    catalog = Home.in_catalog(tmp_path / "catalog", is_closed=is_closed, published_mb=published_mb)
     for home in (folder, catalog):
         home.place.mkdir()
     quiet = folder.run(folder.night(*logs[0]), folder.night(logs[1]), *folder.answers(), folder.report_command())[2:-1]
     expected = found_in(folder.place)
     first, both = catalog.night(*logs[0]), catalog.night(logs[1])
     # Other tables have the rows of the first night then; the second night has replayed all that it has to.
-    catalog.run(first, killed_before="log_records")
-    catalog.run(first, both, killed_before="group_states")
+    catalog.by_spark().run(first, killed_before="log_records")
+    if published_mb:
+        for name in ("group_states", f"{SCHEMA}.offset_commits", f"{SCHEMA}.runs"):
+            catalog.run(first, killed_before=name)
+    catalog.run(first, both, killed_before=f"{SCHEMA}.group_states" if published_mb else "group_states")
     maintenance = catalog.night(logs[1], settings="maintenance")
     answers = catalog.run(both, *catalog.answers(), catalog.report_command(), maintenance)[1:-2]
     for one, other in zip(answers, quiet, strict=True):

@@ -1,0 +1,267 @@
+"""A night of tables that only Spark opens, made on a copy of them in a folder, and then published to the catalog.
+
+Each statement of Spark costs a second, whatever its rows: a night makes hundreds of them through a catalog, and some
+thirty this way. The copy is kept from night to night where the setting ``engine.working_copy`` has a place for it. Then
+only the tables are copied again that somebody else has changed since.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from jobs.tables import publication
+from jobs.tables.catalog import CATALOG
+from jobs.tables.conflicts import MAINTENANCE, ConflictError
+from jobs.tables.damage import find, is_there
+from jobs.tables.delta import SENT_BYTES, Tables
+from jobs.tables.nightly import LEASES
+from jobs.tables.publication import Planned
+from jobs.tables.table import Table
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from jobs.tables.spark_table import TableCommit
+
+COPIED: Final = {name: table for name, table in CATALOG.items() if table.key and table is not LEASES}
+"""The tables that a night works on, by name. The lease stays where others look for it, and a table without a key has
+what Spark's tasks hand over to each other within a step.
+"""
+
+TOGETHER: Final = 4
+"""How many tables are asked for, copied, or published at a time: Spark's driver plans one while it commits another."""
+
+REPLACED_BYTES: Final = 8 << 20
+"""A table whose files are not larger is replaced as a whole where rows have changed: Spark takes one job for that, and
+three to find the rows for MERGE."""
+
+COMMITS: Final = 10
+"""How many commits of a table are looked at, the newest: maintenance by the platform makes few in a day."""
+
+MANIFEST: Final = "published.json"
+"""The file in the folder of a copy that says what it is a copy of. It is there only between two nights: a copy that a
+night has begun to change, and did not publish, is made again.
+"""
+
+
+class Same(NamedTuple):
+    """A version of a table in the catalog and the one of its copy that has the same rows.
+
+    ``written_ms`` is when the catalog's was committed: another catalog may have tables of the same names.
+    """
+
+    version: int
+    written_ms: int
+    copied: int
+
+
+class Plan(NamedTuple):
+    """What makes a table of the catalog equal to its copy: a function of the catalog, and how many commits it makes."""
+
+    commits: int
+    write: Callable[[Tables], None]
+
+
+class WorkingCopy:
+    """The copy in ``place`` of the tables of a catalog, of which this run holds the lease."""
+
+    def __init__(self, there: Tables, place: Path) -> None:
+        self.there = there
+        self._place = place
+        self._same: dict[str, Same] = {}
+        self.tables = Tables(None, str(place), there.limits)
+        """The tables of the copy."""
+        self.tables.check_lease = there.check_lease
+
+    # --- from the catalog --------------------------------------------------------------------------------------------
+
+    def renew(self, most_bytes: int) -> int | None:
+        """Make the copy equal to the catalog. Return how many bytes of files were copied; None: they would be more.
+
+        Raises:
+            InputError: a table of the catalog has another format, or cannot be read.
+        """
+        kept = self._manifest()
+        names = self.there.names() & COPIED.keys()
+        with ThreadPoolExecutor(TOGETHER) as together:
+            commits = dict(zip(names, together.map(self._commits, names), strict=True))
+            damaged = {damage.table for damage in find(str(self._place), COPIED, {})}
+            kept = {name: same for name, same in kept.items() if name not in damaged}
+            stale = [name for name in names if not self._is_same(name, kept.get(name), commits[name])]
+            sizes = together.map(lambda name: self.there.there(COPIED[name]).size(), stale)
+            if (size := sum(sizes)) > most_bytes:
+                return None
+            self._place.mkdir(parents=True, exist_ok=True)
+            (self._place / MANIFEST).unlink(missing_ok=True)
+            for name in COPIED.keys() - (names - {*stale}):
+                shutil.rmtree(self._place / name, ignore_errors=True)
+            list(together.map(self._copy, stale))
+        for name in names:
+            newest = commits[name][0]
+            self._same[name] = Same(newest.version, newest.written_ms, self._version(name))
+        return size
+
+    def _manifest(self) -> dict[str, Same]:
+        """Return what the copy is of, by table; nothing where it cannot be used."""
+        try:
+            found = json.loads((self._place / MANIFEST).read_text(encoding="utf-8"))
+            return {name: Same(*same) for name, same in found[self.there.location].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def _commits(self, name: str) -> list[TableCommit]:
+        return self.there.there(COPIED[name]).commits(COMMITS)
+
+    def _newest(self, names: Iterable[str]) -> list[TableCommit]:
+        with ThreadPoolExecutor(TOGETHER) as together:
+            return [commits[0] for commits in together.map(self._commits, names)]
+
+    def _is_same(self, name: str, kept: Same | None, commits: list[TableCommit]) -> bool:
+        """Whether the copy of a table has the rows that the catalog's has now, by its last commits, newest first."""
+        if kept is None or not is_there(self._place / name) or self._version(name) != kept.copied:
+            return False
+        since = [commit for commit in commits if commit.version > kept.version]
+        of_kept = next((commit for commit in commits if commit.version == kept.version), None)
+        return (
+            of_kept is not None
+            and of_kept.written_ms == kept.written_ms
+            and all(commit.operation in MAINTENANCE for commit in since)
+        )
+
+    def _copy(self, name: str) -> None:
+        from deltalake import write_deltalake  # not at the top: workers have no use for it
+
+        table = COPIED[name]
+        self.there.create(table)  # it is there: its columns are looked at
+        self.tables.create(table)
+        for rows in self.there.there(table).slices(SENT_BYTES):
+            # A user may have added columns to the table.
+            write_deltalake(str(self._place / name), rows, mode="append", schema_mode="merge")
+            self.tables.note_rows(table)
+
+    # --- to the catalog ----------------------------------------------------------------------------------------------
+
+    def publish(self) -> dict[str, int]:
+        """Write to the catalog what has changed in the copy. Return counts.
+
+        Raises:
+            ConflictError: another program has changed a table since it was copied; nothing was published.
+        """
+        made = [name for name in COPIED if is_there(self._place / name)]
+        plans = {name: plan for name in made if (plan := self._plan(name)) is not None}
+        with ThreadPoolExecutor(TOGETHER) as together:
+            list(together.map(self.there.create, (COPIED[name] for name in made if name not in self._same)))
+            before = dict(zip(plans, together.map(self._unchanged, plans), strict=True))
+            if plans:
+                publication.begin(
+                    self.there, {name: Planned(before[name].version, plan.commits) for name, plan in plans.items()}
+                )
+                list(together.map(lambda plan: plan.write(self.there), plans.values()))
+                publication.end(self.there)
+        self.follow(name for name in made if name in plans or name not in self._same)
+        return {"tables": len(plans), "commits": sum(plan.commits for plan in plans.values())}
+
+    def follow(self, names: Iterable[str] | None = None) -> None:
+        """Take note that tables of the catalog (None: all) have the rows that their copies have."""
+        wanted = [*(self._same if names is None else names)]
+        for name, newest in zip(wanted, self._newest(wanted), strict=True):
+            self._same[name] = Same(newest.version, newest.written_ms, self._version(name))
+
+    def keep(self) -> None:
+        """Let the next night go on from this copy, as far as it was published."""
+        same = {name: same for name, same in self._same.items() if self._version(name) == same.copied}
+        (self._place / MANIFEST).write_text(json.dumps({self.there.location: same}), encoding="utf-8")
+
+    def _unchanged(self, name: str) -> TableCommit:
+        """Return the newest commit of a table of the catalog, which has not changed since it was copied."""
+        commits = self._commits(name)
+        since = [commit for commit in commits if name in self._same and commit.version > self._same[name].version]
+        others = sorted({commit.operation for commit in since} - MAINTENANCE)
+        if others:
+            raise ConflictError(
+                f"table {self.there.name(COPIED[name])} was changed by another program ({', '.join(others)}) during "
+                "this night, of which nothing was published: keep other programs from writing the tables, and run again"
+            )
+        return commits[0]
+
+    def _plan(self, name: str) -> Plan | None:
+        """Return what makes the catalog's table what the copy is; None: it is so."""
+        from deltalake import DeltaTable  # not at the top: workers have no use for it
+
+        table, place = COPIED[name], str(self._place / name)
+        same = self._same.get(name)
+        now = DeltaTable(place)
+        before = DeltaTable(place, version=0 if same is None else same.copied)  # a table begins without rows
+        files, old_files = set(now.file_uris()), set(before.file_uris())
+        return _appended(table, sorted(files - old_files)) if old_files <= files else _changed(table, before, now)
+
+    def _version(self, name: str) -> int:
+        from deltalake import DeltaTable  # not at the top: workers have no use for it
+
+        return DeltaTable(str(self._place / name)).version()
+
+
+def _appended(table: Table, files: list[str]) -> Plan | None:
+    """Return the plan that appends the rows of Parquet files: as many rows at a time as Spark is sent."""
+    from jobs.tables.copies import row_bytes
+
+    about = [pq.read_metadata(file) for file in files]
+    rows = sum(each.num_rows for each in about)
+    stored = sum(each.row_group(number).total_byte_size for each in about for number in range(each.num_row_groups))
+    if not rows:
+        return None
+    together = -(-rows * SENT_BYTES // max(stored, SENT_BYTES, rows * row_bytes(table.schema)))
+    return Plan(-(-rows // together), partial(_append, table, files, together))
+
+
+def _append(table: Table, files: list[str], together: int, there: Tables) -> None:
+    """Append the rows of files, so many of them ``together``."""
+    waiting = table.schema.empty_table()
+    name = count()
+    for batch in ds.dataset(files, schema=table.schema, format="parquet").to_batches():
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch], table.schema)])
+        while waiting.num_rows >= together:
+            there.append(table, waiting.slice(0, together), f"{Path(files[0]).name}/{next(name)}")
+            waiting = waiting.slice(together)
+    if waiting.num_rows:
+        there.append(table, waiting, f"{Path(files[0]).name}/{next(name)}")
+
+
+def _changed(table: Table, before: DeltaTable, now: DeltaTable) -> Plan | None:
+    """Return the plan that changes rows: their keys say which."""
+    from deltalake import QueryBuilder
+
+    asked = QueryBuilder().register("now", now).register("before", before)
+
+    def rows(sql: str, schema: pa.Schema = table.schema) -> pa.Table:
+        return pa.table(asked.execute(sql).read_all()).select(schema.names).cast(schema)
+
+    # Some keys have fields of a struct: then the whole struct says which row is gone.
+    key = pa.schema([table.schema.field(name) for name in dict.fromkeys(part.split(".")[0] for part in table.key)])
+    names = ", ".join(f'"{name}"' for name in key.names)
+    changed = rows("SELECT * FROM now EXCEPT SELECT * FROM before")
+    gone = rows(f"SELECT {names} FROM before EXCEPT SELECT {names} FROM now", key)
+    if not (changed.num_rows or gone.num_rows):
+        return None
+    has_own_columns = len(pa.schema(now.schema().to_arrow())) == len(table.schema)  # a user may have added others
+    if has_own_columns and sum(pa.table(now.get_add_actions())["size_bytes"].to_pylist()) <= REPLACED_BYTES:
+        return Plan(1, lambda there: there.replace(table, rows("SELECT * FROM now")))
+
+    def write(there: Tables) -> None:
+        if gone.num_rows:
+            there.delete(table, gone)
+        if changed.num_rows:
+            there.merge(table, changed, {name: f"s.{name}" for name in table.schema.names}, insert=True)
+
+    return Plan(bool(gone.num_rows) + bool(changed.num_rows), write)

@@ -1,0 +1,275 @@
+"""Copies of the tables of a catalog that a night works on, and their publication: whole, or taken back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from jobs.tables import publication, working_copy
+from jobs.tables.conflicts import ConflictError
+from jobs.tables.copies import rows_here
+from jobs.tables.delta import Tables
+from jobs.tables.format import FORMAT, FORMAT_VERSION
+from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
+from jobs.tables.one_writer import writing
+from jobs.tables.table import Table, few
+from jobs.tables.working_copy import COPIED, MANIFEST, WorkingCopy, _changed
+from tests.jobs.frames import assert_same
+
+SCHEMA = "spark_catalog.published"
+LENGTH = timedelta(minutes=5)
+MOST = 1 << 30
+AT = datetime(2026, 11, 29, 1, 2, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def catalog(spark: SparkSession, only_spark_opens: None) -> Iterator[Tables]:
+    """Two tables with rows, in a schema whose tables only Spark opens."""
+    spark.sql("CREATE SCHEMA published")
+    tables = Tables(spark, SCHEMA)
+    for table, rows in ((DUMPED_FILES, files(a=1, b=1)), (NIGHTLY_STEPS, [step(1)])):
+        tables.create(table)
+        tables.append(table, few(table, rows), "before")
+    yield tables
+    spark.sql("DROP SCHEMA published CASCADE")
+
+
+def files(**sizes: int) -> list[dict[str, Any]]:
+    return [{"cluster": "c", "path": path, "size": size, "modified_ns": 0} for path, size in sizes.items()]
+
+
+def step(number: int) -> dict[str, Any]:
+    row = dict.fromkeys(NIGHTLY_STEPS.schema.names)
+    return row | {"night": "n", "number": number, "started_at": AT, "counts": [("records", number)]}
+
+
+def renewed(catalog: Tables, place: Path) -> WorkingCopy:
+    copy = WorkingCopy(catalog, place)
+    assert copy.renew(MOST) is not None
+    return copy
+
+
+def change(tables: Tables) -> None:
+    """What a night does: rows are new, others change, others go, and a table is new."""
+    tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(2)]), "night")
+    sizes = {"size": "s.size", "modified_ns": "s.modified_ns"}
+    tables.merge(DUMPED_FILES, few(DUMPED_FILES, files(a=2, c=3)), sizes, insert=True)
+    tables.delete(DUMPED_FILES, few(DUMPED_FILES, files(b=1)).select(["cluster", "path"]))
+
+
+def rows(spark: SparkSession, table: Table) -> list[tuple[Any, ...]]:
+    key = ", ".join(table.key)
+    return [tuple(row) for row in spark.sql(f"SELECT {key} FROM {SCHEMA}.{table.name} ORDER BY {key}").collect()]
+
+
+def assert_published(spark: SparkSession, place: Path) -> None:
+    """The catalog has the rows of the copy."""
+    for table in (DUMPED_FILES, NIGHTLY_STEPS):
+        there = spark.table(f"{SCHEMA}.{table.name}").drop("counts")  # maps cannot be put in order
+        here = spark.createDataFrame(DeltaTable(str(place / table.name)).to_pyarrow_table()).select(there.columns)
+        assert_same(there, here)
+    assert rows(spark, DUMPED_FILES) == [("c", "a"), ("c", "c")]
+    assert rows(spark, NIGHTLY_STEPS) == [("n", 1), ("n", 2)]
+
+
+@pytest.mark.parametrize(("replaced", "sent"), [(8 << 20, 64 << 20), (-1, 1)], ids=["small", "large"])
+def test_a_published_night_is_in_the_catalog_and_its_copy_goes_on(
+    spark: SparkSession, catalog: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: int, sent: int
+) -> None:
+    monkeypatch.setattr(working_copy, "REPLACED_BYTES", replaced)
+    monkeypatch.setattr(working_copy, "SENT_BYTES", sent)
+    with writing(catalog, LENGTH):
+        copy = renewed(catalog, tmp_path)
+        change(copy.tables)
+        commits = 2 if replaced > 0 else 3
+        assert copy.publish() == {"tables": 2, "commits": commits}
+        assert copy.publish() == {"tables": 0, "commits": 0}
+        copy.keep()
+    assert_published(spark, tmp_path)
+    assert catalog.properties(LEASES)[publication.NOTE] == ""
+    assert catalog.properties(DUMPED_FILES)[FORMAT] == str(FORMAT_VERSION)
+    with writing(catalog, LENGTH):
+        assert WorkingCopy(catalog, tmp_path).renew(0) == 0
+
+
+def test_a_catalog_without_tables_gets_them_all_also_empty_ones(
+    spark: SparkSession, catalog: Tables, tmp_path: Path
+) -> None:
+    for table in (DUMPED_FILES, NIGHTLY_STEPS):
+        spark.sql(f"DROP TABLE {SCHEMA}.{table.name}")
+    fresh = Tables(spark, SCHEMA)
+    with writing(fresh, LENGTH):
+        copy = renewed(fresh, tmp_path)
+        for table in (DUMPED_FILES, NIGHTLY_STEPS):
+            copy.tables.create(table)
+        copy.tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(1)]), "night")
+        assert copy.publish() == {"tables": 1, "commits": 1}
+    assert rows(spark, NIGHTLY_STEPS) == [("n", 1)]
+    assert rows(spark, DUMPED_FILES) == []
+
+
+@pytest.mark.parametrize("killed", [1, 2, 3])
+def test_what_a_killed_publication_has_written_is_taken_back(
+    spark: SparkSession, catalog: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int
+) -> None:
+    commit, made = Tables.commit, list[str]()
+
+    def dies(self: Tables, table: Table, write: Any, **given: Any) -> Any:
+        if self.location == SCHEMA and table is not LEASES:
+            if len(made) == killed:
+                raise KeyboardInterrupt
+            made.append(table.name)
+        return commit(self, table, write, **given)
+
+    with writing(catalog, LENGTH), monkeypatch.context() as patched:
+        patched.setattr(working_copy, "TOGETHER", 1)
+        patched.setattr(working_copy, "REPLACED_BYTES", -1)
+        copy = renewed(catalog, tmp_path)
+        change(copy.tables)
+        patched.setattr(Tables, "commit", dies)
+        patched.setattr(publication, "end", lambda tables: None)
+        with pytest.raises(KeyboardInterrupt) if killed < 3 else nullcontext():
+            copy.publish()
+    assert len(made) == killed
+    changed = {tuple(row) for row in spark.sql(f"SELECT path, size FROM {SCHEMA}.dumped_files").collect()}
+    assert (changed != {("a", 1), ("b", 1)}) or rows(spark, NIGHTLY_STEPS) != [("n", 1)]
+    again = Tables(spark, SCHEMA)
+    with writing(again, LENGTH):
+        before = {tuple(row) for row in spark.sql(f"SELECT path, size FROM {SCHEMA}.dumped_files").collect()}
+        assert before == {("a", 1), ("b", 1)}
+        assert rows(spark, NIGHTLY_STEPS) == [("n", 1)]
+        copy = renewed(again, tmp_path)
+        change(copy.tables)
+        copy.publish()
+    assert_published(spark, tmp_path)
+
+
+def test_a_table_that_another_program_changed_after_a_kill_is_not_restored(
+    spark: SparkSession, catalog: Tables
+) -> None:
+    (newest,) = catalog.there(DUMPED_FILES).commits(1)
+    with writing(catalog, LENGTH):
+        publication.begin(catalog, {DUMPED_FILES.name: publication.Planned(newest.version, 1)})
+    for path in ("x", "y"):
+        spark.sql(f"INSERT INTO {SCHEMA}.dumped_files VALUES ('c', '{path}', 1, 0)")
+    problem = r"dumped_files has 2 commits since version 1, .* made 1 at most"
+    with pytest.raises(ConflictError, match=problem), writing(catalog, LENGTH):
+        pass
+    assert ("c", "x") in rows(spark, DUMPED_FILES)
+
+
+def newer(place: Path) -> None:
+    Tables(None, str(place)).append(DUMPED_FILES, few(DUMPED_FILES, files(z=1)), "another")
+
+
+def without_a_file(place: Path) -> None:
+    next((place / DUMPED_FILES.name).glob("*.parquet")).unlink()
+
+
+def with_manifest(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], None]:
+    def spoil(place: Path) -> None:
+        (place / MANIFEST).write_text(json.dumps(change(json.loads((place / MANIFEST).read_text()))))
+
+    return spoil
+
+
+def of_another_metastore(said: dict[str, Any]) -> dict[str, Any]:
+    version, written_ms, copied = said[SCHEMA][DUMPED_FILES.name]
+    return {SCHEMA: said[SCHEMA] | {DUMPED_FILES.name: [version, written_ms - 1, copied]}}
+
+
+def test_a_copy_is_made_again_where_it_is_not_what_the_catalog_has(
+    spark: SparkSession, catalog: Tables, tmp_path: Path
+) -> None:
+    one, both = {"dumped_files"}, {"dumped_files", "nightly_steps"}
+    kept = tmp_path / "kept"
+
+    def made_again(name: str, spoil: Callable[[Path], object] = lambda place: None) -> set[str]:
+        """The tables that are copied again once the copy was spoilt."""
+        place = shutil.copytree(kept, tmp_path / name)
+        spoil(place)
+        before = ids(place)
+        renewed(catalog, place)
+        here = DeltaTable(str(place / DUMPED_FILES.name)).to_pyarrow_table()
+        assert sorted(here["path"].to_pylist()) == [path for _, path in rows(spark, DUMPED_FILES)]
+        return {table for table, made in ids(place).items() if made != before.get(table)}
+
+    def ids(place: Path) -> dict[str, str]:
+        return {table: DeltaTable(str(place / table)).metadata().id for table in both if (place / table).exists()}
+
+    with writing(catalog, LENGTH):
+        renewed(catalog, kept).keep()
+        assert made_again("same") == set()
+        assert made_again("newer", newer) == one
+        assert made_again("absent", lambda place: shutil.rmtree(place / DUMPED_FILES.name)) == one
+        assert made_again("damaged", without_a_file) == one
+        assert made_again("another metastore", with_manifest(of_another_metastore)) == one
+        assert made_again("elsewhere", with_manifest(lambda said: {"main.other": said[SCHEMA]})) == both
+        assert made_again("unfinished", lambda place: (place / MANIFEST).unlink()) == both
+        spark.sql(f"OPTIMIZE {SCHEMA}.dumped_files")
+        assert made_again("maintained") == set()
+        spark.sql(f"DELETE FROM {SCHEMA}.dumped_files WHERE path = 'b'")
+        assert made_again("older") == one
+
+
+def test_nothing_is_published_over_what_another_program_wrote_meanwhile(
+    spark: SparkSession, catalog: Tables, tmp_path: Path
+) -> None:
+    with writing(catalog, LENGTH):
+        copy = renewed(catalog, tmp_path)
+        change(copy.tables)
+        spark.sql(f"DELETE FROM {SCHEMA}.dumped_files WHERE path = 'a'")
+        with pytest.raises(ConflictError, match=r"dumped_files was changed by another program \(DELETE\)"):
+            copy.publish()
+    assert rows(spark, DUMPED_FILES) == [("c", "b")]
+    assert rows(spark, NIGHTLY_STEPS) == [("n", 1)]
+
+
+def test_a_copy_that_is_too_large_is_left_to_spark(catalog: Tables, tmp_path: Path) -> None:
+    with writing(catalog, LENGTH):
+        assert WorkingCopy(catalog, tmp_path).renew(1000) is None
+        assert not (tmp_path / DUMPED_FILES.name).exists()
+
+
+def test_columns_of_a_user_stay(spark: SparkSession, catalog: Tables, tmp_path: Path) -> None:
+    spark.sql(f"ALTER TABLE {SCHEMA}.dumped_files ADD COLUMNS (owner STRING)")
+    spark.sql(f"UPDATE {SCHEMA}.dumped_files SET owner = 'me'")
+    with writing(catalog, LENGTH):
+        copy = renewed(catalog, tmp_path)
+        sizes = {"size": "s.size"}
+        copy.tables.merge(DUMPED_FILES, few(DUMPED_FILES, files(a=2)), sizes)
+        copy.publish()
+    found = spark.sql(f"SELECT path, size, owner FROM {SCHEMA}.dumped_files ORDER BY path").collect()
+    assert [tuple(row) for row in found] == [("a", 2, "me"), ("b", 1, "me")]
+
+
+@pytest.mark.parametrize("table", COPIED.values(), ids=list(COPIED))
+def test_rows_that_are_gone_or_new_are_told_by_any_key(table: Table, tmp_path: Path) -> None:
+    tables = Tables(None, str(tmp_path))
+    tables.create(table)
+    place = str(tmp_path / table.name)
+    one = few(table, [dict.fromkeys(table.schema.names)])
+    tables.replace(table, one)
+    assert _changed(table, DeltaTable(place), DeltaTable(place)) is None
+    for before, now in ((0, 1), (1, 0)):
+        plan = _changed(table, DeltaTable(place, version=before), DeltaTable(place, version=now))
+        assert plan is not None
+        assert plan.commits == 1
+
+
+def test_lists_within_null_structs_come_through(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark leaves anything in their offsets."""
+    columns = "id long, value struct<names: array<string>, more: struct<counts: array<int>>>"
+    values = [None, {"names": ["a"], "more": None}, {"names": None, "more": {"counts": [1, 2]}}]
+    found = rows_here(spark.createDataFrame([(number, values[number % 7 % 3]) for number in range(1000)], columns))
+    write_deltalake(str(tmp_path / "t"), found)
+    assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("id").equals(found.sort_by("id"))
