@@ -164,7 +164,7 @@ def rows_here(rows: DataFrame, *, is_empty: bool = False) -> pa.Table:
     found = rows.toArrow().cast(schema)
     # Spark leaves anything in the offsets of a list that is within a null struct, and delta-rs reads them. Rows that
     # are taken have new ones.
-    return found.take(pa.array(range(found.num_rows)))
+    return found.take(pa.array(range(found.num_rows), pa.int64()))
 
 
 def row_bytes(columns: pa.Schema) -> int:

@@ -271,5 +271,6 @@ def test_lists_within_null_structs_come_through(spark: SparkSession, tmp_path: P
     columns = "id long, value struct<names: array<string>, more: struct<counts: array<int>>>"
     values = [None, {"names": ["a"], "more": None}, {"names": None, "more": {"counts": [1, 2]}}]
     found = rows_here(spark.createDataFrame([(number, values[number % 7 % 3]) for number in range(1000)], columns))
+    assert rows_here(spark.createDataFrame([], columns)).num_rows == 0
     write_deltalake(str(tmp_path / "t"), found)
     assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("id").equals(found.sort_by("id"))
