@@ -349,5 +349,12 @@ def prove_offsets(
     )
 
 
+def undecided(then: GroupThen) -> GroupThen:
+    """Return a group of a dump that does not show which commits are in transactions, nor how these ended."""
+    commits_hold = not then.offsets.committed
+    certainty = replace(then.certainty, transactions_are_known=False, commits_hold=commits_hold)
+    return then._replace(certainty=certainty)
+
+
 def _without(commits: Commits, unknown: frozenset[TopicPartition]) -> Commits:
     return {partition: commit for partition, commit in commits.items() if partition not in unknown}

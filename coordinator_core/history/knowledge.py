@@ -100,10 +100,10 @@ class Knowledge:
     records that cannot be decoded. ``topics`` is what was given of the topics, ``first_ms`` and ``last_ms`` are the
     times of the first and the last record of the logs of groups (None: there is none). ``share_state`` tells what was
     given of the share state log, to answers that rest on it (None: not asked). ``without_ends`` are the log partitions
-    of dumps that show no transactions, and lack offsets at which some may have ended; ``without_times`` those that have
-    records without a time of their own. ``whole_from_ms`` is the time of the first record behind which no partition
-    lacks an offset, be it compacted or lost (None: none is missing). ``missing_ends`` says why records are
-    missing behind the last one, by the name of the log partition.
+    of dumps that show no transactions, and lack offsets at which some may have ended, or have none at all;
+    ``without_times`` those that have records without a time of their own. ``whole_from_ms`` is the time of the first
+    record behind which no partition lacks an offset, be it compacted or lost (None: none is missing). ``missing_ends``
+    says why records are missing behind the last one, by the name of the log partition.
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)

@@ -97,6 +97,8 @@ class OffsetGaps:
         self._damage: Damage | None = None
         self._last = self._end = -1
         self._commits = self._commits_at_hole = 0
+        self._is_blind = False
+        self._first_hidden: int | None = None
         self._first_missing: list[int] = []
         self._last_missing: list[int] = []
 
@@ -123,6 +125,7 @@ class OffsetGaps:
         empty = pc.equal(rows.column("kind"), Kind.EMPTY.value).to_numpy(zero_copy_only=False)
         offset = pc.coalesce(rows.column("offset"), rows.column("batch_last_offset")).to_numpy()
         blind = base < 0
+        blind_before = np.concatenate([[self._is_blind], blind[:-1]])
         commits = self._commits_before(rows) if blind.any() else None
         base, end = np.where(blind, offset, base), np.where(blind, offset, end)
         self._note_keys(rows, offset)
@@ -138,6 +141,8 @@ class OffsetGaps:
             if until > before:
                 self._missing(before + 1, until)
                 low, high = max(before, int(end_before[number])) + 1, min(until, int(base[number]) - 1)
+                if 0 < low <= high and self._first_hidden is None and (blind[number] or blind_before[number]):
+                    self._first_hidden = low
                 if commits is not None and blind[number] and low > 0:
                     since, self._commits_at_hole = int(commits[number]) - self._commits_at_hole, int(commits[number])
                     if high - low < since:
@@ -147,6 +152,7 @@ class OffsetGaps:
             if emptied[number]:
                 self._missing(int(base[number]), int(end[number]))
         self._last, self._end = max(self._last, int(offset.max())), max(self._end, int(end.max()))
+        self._is_blind = bool(blind[-1])
         self._damage = None  # damage lies before the first of these rows, and explains no later hole
         return gaps
 
@@ -183,6 +189,10 @@ class OffsetGaps:
     def is_lost_from(self, end: int | None) -> bool:
         """Whether an offset from ``end`` on is lost."""
         return end is not None and any(lost.last >= end for lost in self.lost)
+
+    def may_hide_ends(self, end: int | None) -> bool:
+        """Whether a dump by a consumer lacks offsets below ``end`` at which transactions may have ended."""
+        return self._first_hidden is not None and (end is None or self._first_hidden < end)
 
     def _lost_below(self, end: int | None) -> Iterator[LostOffsets]:
         return (lost for lost in self.lost if end is None or lost.first < end)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
 from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below, lost_behind
-from jobs.relations.given_partitions import given
+from jobs.relations.given_partitions import given, numbered
 from jobs.relations.logs import ends_missing
 from jobs.relations.moment import NEVER_MS, AsOf
 from jobs.relations.unreadable import last_unplaced
@@ -51,8 +51,8 @@ class StoredLogExtent:
     is none).
     ``gaps`` is what is missing as seen from the moment, and ``transactions_are_known`` says whether no transaction can
     have been open then of which nothing is left. ``may_hide_ends``: a dump by a consumer shows no transactions, and
-    lacks offsets at which some may have ended. ``missing_end`` says in words why records are missing behind
-    the last one.
+    lacks offsets at which some may have ended, or has none at all. ``missing_end`` says in words why records are
+    missing behind the last one.
     """
 
     from_start: bool = False
@@ -282,6 +282,7 @@ def _times(tables: TableReader, cluster: str, wanted: list[tuple[Place, int]]) -
 
 def _add_gaps(extents: Extents, rows: list[Row], tables: TableReader, cluster: str) -> None:
     """Set for each partition what is missing as seen from the moment."""
+    of_lines = numbered(tables, cluster)
     for place, extent in extents.items():
         extent.gaps = LogGaps(at_end=extent.end is None)
         of_place = [row for row in rows if _place(row) == place]
@@ -294,9 +295,9 @@ def _add_gaps(extents: Extents, rows: list[Row], tables: TableReader, cluster: s
         damage = damage_of(tables, cluster, place)
         seen = gaps_below(tables, cluster, place, _end_of_gaps(extent), damage)
         extent.gaps = _gaps_of(extent, bounds, seen, damage)
-        extent.may_hide_ends = seen.may_hide_ends
+        extent.may_hide_ends = seen.may_hide_ends or place in of_lines
         is_known = extent.gaps.lists_all or not bounds.has_transactions
-        extent.transactions_are_known = is_known and not seen.may_hide_ends
+        extent.transactions_are_known = is_known and not extent.may_hide_ends
 
 
 def _bounds(rows: list[Row]) -> _Bounds:

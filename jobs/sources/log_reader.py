@@ -19,7 +19,7 @@ from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from coordinator_core.wire.value_times import lack_times
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.copies import tails_in_words
-from jobs.sources.files import FIRST_SEGMENT, LogPart, ignore, log_name
+from jobs.sources.files import FIRST_SEGMENT, LogPart, ignore, log_name, numbered
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
@@ -113,6 +113,12 @@ class LogReader:
     def from_start(self) -> bool:
         """Whether the first file with anything in it is named as the partition's first segment."""
         return next((file.segment == FIRST_SEGMENT for file in self._files if file.size), False)
+
+    def may_hide_ends(self, end: int | None) -> bool:
+        """Return whether transactions may have ended below ``end`` that a dump by a consumer does not show: it lacks
+        offsets, or has none at all.
+        """
+        return bool(numbered(self._files)) or self.gaps.may_hide_ends(end)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as Arrow batches of ``LOG_COLUMNS``, each row once where dumps overlap.

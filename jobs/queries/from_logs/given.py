@@ -114,6 +114,7 @@ def knowledge(
         first_ms,
         last_ms,
         lambda: share_state,
+        without_ends=sorted(str(reader) for reader in readers if reader.may_hide_ends(None)),
         without_times=without_times(readers),
         whole_from_ms=whole_from_ms,
         missing_ends=missing_ends(readers),

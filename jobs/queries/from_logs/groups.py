@@ -84,6 +84,7 @@ class ReplayedGroups:
             first_ms,
             last_ms,
             lambda: self.given_share_state,
+            without_ends=sorted(str(partition.reader) for partition in self.partitions if partition.may_hide_ends),
             without_times=without_times(partition.reader for partition in self.partitions),
             missing_ends=missing_ends(partition.reader for partition in self.partitions),
         )

@@ -97,7 +97,7 @@ def group_histories(
         lost = lost.joined(_lost(reader, unreadable))
     around = surroundings
     known = knowledge(logs, topics, counts, readers, lost, around.times, around.shares.given, around.whole_from_ms)
-    for reason in known.reasons_with_topics(group_id):
+    for reason in (*known.reasons_with_topics(group_id), *known.about_history()):
         warn(reason)
     if not of_shares and not surroundings.shares.groups:
         known = replace(known, share_state=None)
@@ -129,7 +129,7 @@ def group_rounds(
         times += own_times
         lost = lost.joined(_lost(reader, unreadable))
     known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
-    for reason in known.reasons_with_topics(group_id):
+    for reason in (*known.reasons_with_topics(group_id), *known.about_history()):
         warn(reason)
     return in_order(of_group)
 

@@ -17,7 +17,7 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords, LogGaps, record_key
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
-from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
+from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread, undecided
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.lost_records import UnreadableOffsets
 from coordinator_core.history.missing_ends import AtEnd, LogTail, missing_end
@@ -46,6 +46,7 @@ class LogPartition:
         self._topics = topics
         self.shard = CoordinatorShard(from_start=reader.from_start, family=reader.family)
         self.gaps = LogGaps()
+        self.may_hide_ends = False
         self.times = SeenTimes()
         self.is_cut = False
         self._keys: dict[str, GroupKeys] = {}
@@ -77,12 +78,14 @@ class LogPartition:
             self.times.note(rows.column("timestamp"))
             self._has_transactions |= _has_transactions(counts)
             if cut_at is not None:
+                self.may_hide_ends = self.reader.may_hide_ends(cut_at)
                 self.reader.finish_warnings()
                 self._look_beyond(cut_at, chain([rest], batches))
                 left_out, self.is_cut = next(log_rows(rest)), True
                 self.times.note(rest.column("timestamp").slice(0, 1))
                 return self._end(end, last_offset, last_ms, left_out)
         self._note_losses(last_offset, end)
+        self.may_hide_ends = self.reader.may_hide_ends(end)
         self.reader.finish_warnings()
         look_for_end(self.reader, self.unreadable, self.times.last_ms, self.at_end, self._topics)
         self.gaps = self._gaps_below(end, at_end=True)
@@ -99,6 +102,8 @@ class LogPartition:
         commits = self._later_commits()
         for group_id in {*self.shard.groups, *self._keys, *self._unread, *commits}:
             then = self._group_then(group_id, commits.get(group_id, frozenset()))
+            if self.may_hide_ends:
+                then = undecided(then)
             if then.is_possible:
                 yield then
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -11,7 +11,7 @@ from operator import itemgetter
 from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords
 from coordinator_core.groups.moved_groups import without_moved
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
+from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread, undecided
 from jobs.queries.from_tables.commits import (
     NO_COMMITS,
     GroupCommitsThen,
@@ -63,7 +63,7 @@ class StoredGroups:
             if not extent.gaps.lists_all or unread_commits or keys.has_unread:
                 then = _proven(then, keys, evidence, extent, unread_commits)
             if extent.may_hide_ends:
-                then = _undecided(then)
+                then = undecided(then)
             if then.is_possible:
                 yield then
 
@@ -106,10 +106,3 @@ def _proven(
         transactions_are_known=extent.transactions_are_known,
         unread=still_unread(unread, then.offsets),
     )
-
-
-def _undecided(then: GroupThen) -> GroupThen:
-    """Return a group of a dump that does not show which commits are in transactions, nor how these ended."""
-    commits_hold = not then.offsets.committed
-    certainty = replace(then.certainty, transactions_are_known=False, commits_hold=commits_hold)
-    return then._replace(certainty=certainty)

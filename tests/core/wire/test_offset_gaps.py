@@ -105,3 +105,25 @@ def test_however_the_rows_come_the_gaps_are_the_same(seed: int) -> None:
         has_repeated |= after["key"] in seen
         seen.add(after["key"])
     assert one.lost == expected
+
+
+@pytest.mark.parametrize("size", [1, 9])
+@pytest.mark.parametrize(
+    ("batches", "hidden"),
+    [
+        ([None, None, None], [False, True, True]),
+        ([(0, 0), None, None], [False, True, True]),
+        ([None, (5, 5), None], [False, True, True]),
+        ([None, (2, 5), None], [False, False, False]),
+        ([(0, 0), (5, 5), (6, 6)], [False, False, False]),
+    ],
+)
+def test_a_dump_by_a_consumer_may_hide_the_end_of_a_transaction(
+    size: int, batches: list[tuple[int, int] | None], hidden: list[bool]
+) -> None:
+    """Rows 1, 5 and 6, each in its batch; None: a consumer saw it. Ends below 2 and 3, and that of the log."""
+    rows = [row(offset, batch=each or (-1, -1)) for offset, each in zip((1, 5, 6), batches, strict=True)]
+    found = OffsetGaps(from_start=True)
+    for begin in range(0, len(rows), size):
+        found.feed(columns(*rows[begin : begin + size]))
+    assert [found.may_hide_ends(end) for end in (2, 3, None)] == hidden
