@@ -59,6 +59,8 @@ def judge(
         found.wrong.append("the gate passes")
     if question.is_gate and said.code == 3 and true.code == 0:
         found.wrong.append("the gate fails")
+    if removal.is_numbered:
+        true, said = (answer._replace(rows=_by_times(answer.rows)) for answer in (true, said))
     truth, mine = (_by_key(question, rows) for rows in _without_moved_topics(true.rows, said.rows, removal))
     mine = _by_times_of_topics(truth, mine, removal.moves_topics_ms)
     for key, row in truth.items():
@@ -108,6 +110,21 @@ def _judge_phantoms(
             is_open |= told and TOPIC_ID.fullmatch(str(row.get("subject"))) is not None and _at_time(key) in times
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")
+
+
+def _by_times(value: Any) -> Any:
+    """Return rows with the times of records in the place of their positions, which are numbers of lines in a dump."""
+    if isinstance(value, list):
+        return [_by_times(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() >= {"partition", "offset", "timestamp_ms"}:
+        return value | {"partition": 0, "offset": value["timestamp_ms"]}
+    return {name: 0 if name in PLACES and each is not None else _by_times(each) for name, each in value.items()}
+
+
+PLACES: Final = ("log", "until_log", "logPartition", "logOffset")
+"""Fields of rows that are positions, or parts of one."""
 
 
 def _on_other_logs(question: Question, said: Row, true: Row) -> Row:

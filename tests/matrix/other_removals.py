@@ -163,9 +163,11 @@ def of_dumps(partitions: Iterable[int]) -> dict[str, Removal]:
             changes=BY_TIMES,
             lacks=TIMES,
         ),
-        "JSON lines without offsets": Removal(dump(json_lines, "offset"), "offset|place", touched, True, is_dump=True),
+        "JSON lines without offsets": Removal(
+            dump(json_lines, "offset"), "offset|place", touched, True, is_dump=True, is_numbered=True
+        ),
         "JSON lines without partitions": Removal(
-            dump(json_lines, "partition"), "partition", touched, True, is_dump=True
+            dump(json_lines, "partition"), "partition", touched, True, is_dump=True, is_numbered=True
         ),
     }
 

@@ -51,9 +51,10 @@ class Removal:
     the partitions of the log of groups that it touches; ``others`` says whether other logs are touched: then an answer
     about any group may lack something. ``is_tail``: what is left is a whole log that ends earlier. ``forgets``: it is
     compacted, so that rows about what was before are gone. ``nights`` is the number of nights over which it comes into
-    tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
-    pattern of the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may
-    have no value. ``questions``: a pattern of those that
+    tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked.
+    ``is_numbered``: positions are numbers of lines, so that times tell which record is which. ``changes``: a pattern of
+    the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may have no
+    value. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
     topics and share state of it. ``may_be_silent``: perhaps nothing tells that something is missing; where an
     answer says so, it has to be right. ``moves_topics_ms``: a change of a topic that is so near to a classic generation
@@ -69,6 +70,7 @@ class Removal:
     forgets: bool = False
     nights: int = 1
     is_dump: bool = False
+    is_numbered: bool = False
     changes: str = NO_FIELD
     lacks: str = NO_FIELD
     questions: str = ""

@@ -16,6 +16,7 @@ REMOVALS = removals([0]) | of_clocks() | of_dumps([0])
 SEGMENT = REMOVALS["middle segment of 0"]
 NO_METADATA = REMOVALS["metadata absent"]
 DUMP = REMOVALS["Parquet of a consumer"]
+NUMBERED = REMOVALS["JSON lines without partitions"]
 LOST = '{"warning": "the log lacks records"}'
 NO_TOPICS = '{"warning": "no topics are known"}'
 AT = {"partition": 0, "offset": 7, "timestamp_ms": 1000}
@@ -341,3 +342,20 @@ def test_what_goes_on_ends_with_the_logs_that_are_there(until_ms: int, *, is_ope
     warning = '{"warning": "1 of 2 partitions of __share_group_state were not given"}'
     absent = REMOVALS["share state 0 absent"]
     assert verdict("findings", true, true | {"until_ms": until_ms}, absent, warning) == judged
+
+
+@pytest.mark.parametrize(
+    ("at", "more", "judged"),
+    [
+        ({"partition": 43, "offset": 12}, {}, "same"),
+        ({"partition": 43, "offset": 12}, {"outcome": "superseded"}, "wrong"),
+        ({"partition": 43, "offset": 12, "timestamp_ms": 1001}, {}, "wrong"),
+        ({"partition": 43, "offset": 12, "timestamp_ms": 1001}, {"history_complete": False}, "unknown"),
+    ],
+)
+def test_in_a_dump_without_positions_times_tell_which_record_is_which(
+    at: dict[str, int], more: dict[str, Any], judged: str
+) -> None:
+    said = REBALANCE | {"at": AT | at} | more
+    assert verdict("rebalances", REBALANCE, said, NUMBERED, '{"warning": "log partitions"}') == judged
+    assert verdict("rebalances", REBALANCE, said, DUMP, '{"warning": "control"}') in ("wrong", "unknown")
