@@ -438,6 +438,8 @@ class HistoryWriter:
         if epoch is not None and rebalance is not None:
             tally = open_history.ownership.tally() if self._has_owners else None
             is_seen = open_history.past.saw_since(epoch.opened)
+            if at is None:
+                is_seen = is_seen and open_history.past.saw_members(known=epoch.knows_members)
             row = rebalance.row(self.group.group_id, self._type, epoch, outcome, tally, at, is_seen=is_seen)
             yield without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch)
 

@@ -74,6 +74,13 @@ class SeenPast:
         is_whole = self.first is None or self.is_first_ever or at.offset >= self.first.offset
         return is_whole or (lasts and not self.is_lost)
 
+    def saw_members(self, *, known: bool) -> bool:
+        """Whether somebody is in a group whose open epoch has members, who were ``known`` when it opened or not.
+
+        Whom it lost may have left in lost records, all of them. Compaction leaves the last record of each.
+        """
+        return known or not self.is_lost
+
     def follow(self, record: CoordinatorRecord, coverage: Coverage, *, from_start: bool, has_ended: bool) -> bool:
         """Take in the group's next record; return whether records may be missing before it.
 

@@ -147,8 +147,9 @@ class OffsetGaps:
                     since, self._commits_at_hole = int(commits[number]) - self._commits_at_hole, int(commits[number])
                     if high - low < since:
                         continue
-                if low <= high and self._note_lost(low, high, is_next=number == 0) and low > 0:
-                    gaps.append(number)
+                if low <= high and self._note_lost(low, high, is_next=number == 0):
+                    # That a log begins later, its first file says.
+                    gaps += [number] if low > 0 or self.lost[-1].cause is GapCause.DAMAGED else []
             if emptied[number]:
                 self._missing(int(base[number]), int(end[number]))
         self._last, self._end = max(self._last, int(offset.max())), max(self._end, int(end.max()))

@@ -281,7 +281,7 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
     text = f"{key}: {'; '.join(different)}"
     if question.is_certain(other) and different:
         doubted = Doubted(*(frozenset(other.get(name, ())) for name in ("unnamedTopics", "topicsInDoubt")))
-        says_less = all(_says_less(other.get(name), row[name], doubted) for name in names)
+        says_less = all(says_less(other.get(name), row[name], doubted) for name in names)
         if not touched and says_less:
             found.needless.append(text)
         else:
@@ -331,7 +331,7 @@ class Doubted(NamedTuple):
 NO_DOUBT: Final = Doubted()
 
 
-def _says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
+def says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
     """Whether what is said is true, but for nulls where something is not known.
 
     Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
@@ -344,13 +344,13 @@ def _says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
     if isinstance(said, dict) and isinstance(true, dict):
         left_out = {None: {"detail"}, "unknown": {"status"}}.get(said.get("status", ""), set())
         left_out |= {each for each in said.keys() - true.keys() if each.rpartition("-")[0] in doubted.may_be_gone}
-        return all(_says_less(value, true.get(name), doubted) for name, value in said.items() if name not in left_out)
+        return all(says_less(value, true.get(name), doubted) for name, value in said.items() if name not in left_out)
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):
             return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})
         if all(isinstance(each, str) for each in [*said, *true]):
             return _are_named_by_ids(said, true, doubted)
-        return len(said) == len(true) and all(_says_less(*both, doubted) for both in zip(said, true, strict=True))
+        return len(said) == len(true) and all(says_less(*both, doubted) for both in zip(said, true, strict=True))
     if isinstance(said, str) and isinstance(true, str):
         if said == true.replace(OF_LIMIT, ""):
             return True

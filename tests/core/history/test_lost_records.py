@@ -250,6 +250,13 @@ def test_a_change_of_topics_may_be_the_cause_of_an_epoch_that_is_lost(epochs: in
     assert [each.kind for each in log.rebalances(topics, coverage)[1].causes] == kinds
 
 
+def test_an_epoch_behind_lost_records_may_have_no_member_left() -> None:
+    log = alone(GroupLog())
+    log.skip(3).write(epoch(3))
+    row = log.rebalances(coverage=Coverage({0: [(0, 4), (8, 100)]}))[-1]
+    assert (row.outcome, row.is_open, row.members_after) == ("unknown", True, None)
+
+
 def test_an_open_rebalance_may_have_converged_in_what_is_lost_at_the_end() -> None:
     log, _ = a_group_that_lost_records(epochs=0)
     row = log.rebalances()[-1]

@@ -71,6 +71,13 @@ def test_what_came_before_the_first_segment_is_lost() -> None:
     assert gaps(row(5), from_start=False).lost == [(0, 4, "missing")]
 
 
+def test_a_damaged_beginning_is_told_before_the_first_row() -> None:
+    found = OffsetGaps(from_start=True)
+    found.note_damage(damage())
+    assert found.feed(columns(row(4))) == [0]
+    assert OffsetGaps(from_start=False).feed(columns(row(4))) == []
+
+
 def test_in_a_log_that_is_not_compacted_each_hole_is_a_loss() -> None:
     assert gaps(row(0), row(5), is_compacted=False).lost == [(1, 4, "missing")]
 
