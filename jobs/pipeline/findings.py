@@ -71,7 +71,8 @@ def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], repor
     around = {name: SharedFacts.read(engine, name) for name in newest}
     now["around"] = {name: each.digest(engine, name) for name, each in around.items()}
     now["whole_from"] = {name: each.whole_from() for name, each in around.items()}
-    changed = _changed(tables, before, now, needs_pages=needs_pages)
+    # Where no pages are kept, nothing says how long what is known of a group holds.
+    changed = _changed(tables, before, now, needs_pages=needs_pages) if keeps_pages else dict.fromkeys(newest)
     parts = parts_here(tables)
     from jobs.pipeline import made_findings  # not at the top: in most nights nothing is made
 
