@@ -281,11 +281,11 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
     text = f"{key}: {'; '.join(different)}"
     if question.is_certain(other) and different:
         doubted = Doubted(*(frozenset(other.get(name, ())) for name in ("unnamedTopics", "topicsInDoubt")))
-        says_less = all(says_less(other.get(name), row[name], doubted) for name in names)
-        if not touched and says_less:
+        leaves_out = all(says_less(other.get(name), row[name], doubted) for name in names)
+        if not touched and leaves_out:
             found.needless.append(text)
         else:
-            is_open = (says_less or question.counts) and touched and told
+            is_open = (leaves_out or question.counts) and touched and told
             (found.unknown if is_open else found.wrong).append(text)
     elif not touched:
         found.needless.append(text)

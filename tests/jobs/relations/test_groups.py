@@ -92,8 +92,8 @@ def values(tables: TableReader, kind: RowKind) -> set[tuple[Any, ...]]:
     return {(group_id, *row) for group_id, row in rows_of(tables, kind, **given(CLUSTER))}
 
 
-OWN = {("two", 250), ("timeless", None), ("shared", 400)}
-COMMITTED = {("committer", 400), ("often", 400), ("seldom", 400), ("two", 400)}
+OWN = {("two", LOG, 250), ("timeless", LOG, None), ("shared", LOG, 400)}
+COMMITTED = {(name, LOG, 400) for name in ("committer", "often", "seldom", "two")}
 
 
 def test_own_times_are_those_of_the_partitions_of_groups_logs(home: Path) -> None:
