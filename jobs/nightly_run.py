@@ -468,12 +468,9 @@ def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
         since = nightly.started_at
     if since > due:
         return None
-    maintain = partial(
-        maintenance.run, known=CATALOG.values(), chosen=nightly.settings.maintenance, now=nightly.started_at
-    )
-    if nightly.copy is not None:
-        maintain(nightly.copy.there)
-    counts = maintain(nightly.tables)
+    homes = [nightly.tables] if nightly.copy is None else [nightly.copy.there, nightly.tables]
+    chosen = nightly.settings.maintenance
+    *_, counts = (maintenance.run(home, CATALOG.values(), chosen, nightly.started_at) for home in homes)
     if nightly.copy is not None:
         nightly.copy.follow()
     return counts
