@@ -167,7 +167,7 @@ def main() -> None:
                 "giant_records_per_second": round(GIANT / giant_seconds),
                 "giant_extra_mib": round((memory - before) / 1024, 1),
                 "peak_mib": round(memory / 1024, 1),
-            },
+            }
         )
     )
 

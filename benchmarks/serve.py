@@ -239,11 +239,7 @@ def _write(folder: Path, name: str, rows: int, **columns: Any) -> None:
         array = given if isinstance(given, pa.Array) else pa.array(given)
         made.append(pa.array([[]] * 0, field.type) if rows == 0 else _as(array, field.type, rows))
     nullable = pa.schema([field.with_nullable(True) for field in schema])
-    write_deltalake(
-        str(folder / name),
-        pa.Table.from_arrays(made, schema=nullable),
-        mode="append",
-    )
+    write_deltalake(str(folder / name), pa.Table.from_arrays(made, schema=nullable), mode="append")
 
 
 def _as(array: pa.Array, kind: pa.DataType, rows: int) -> pa.Array:

@@ -34,15 +34,7 @@ from coordinator_core.errors import IncompleteLogWarning, InputError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG
 from jobs import formatting
-from jobs.api_columns import (
-    GROUP_ROWS,
-    NAMES,
-    OFFSETS_SCHEMA,
-    OWNED,
-    RATES_SCHEMA,
-    REMOVALS_SCHEMA,
-    REWINDS_SCHEMA,
-)
+from jobs.api_columns import GROUP_ROWS, NAMES, OFFSETS_SCHEMA, OWNED, RATES_SCHEMA, REMOVALS_SCHEMA, REWINDS_SCHEMA
 from jobs.pipeline import beside_logs, broker_logs, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.runs import RunRow, new_run_id

@@ -59,12 +59,7 @@ REWINDS_SCHEMA: Final = pa.schema(
     ]
 )
 REMOVALS_SCHEMA: Final = pa.schema(
-    [
-        *STEP,
-        REMOVAL.field("age_ms"),
-        REMOVAL.field("past_expiry"),
-        column("cause", STRING, "Why it was removed"),
-    ]
+    [*STEP, REMOVAL.field("age_ms"), REMOVAL.field("past_expiry"), column("cause", STRING, "Why it was removed")]
 )
 
 NAMES: Final[dict[type, str]] = {**TABLE_OF, TargetAuditRow: TARGET_AUDITS.name, FindingRow: FINDINGS.name}

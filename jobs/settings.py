@@ -229,10 +229,7 @@ def load(
 
 
 def layers(
-    file: Path | None,
-    environment: Mapping[str, str],
-    flags: Mapping[str, object] | None,
-    beside: Iterable[Layer] = (),
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object] | None, beside: Iterable[Layer] = ()
 ) -> Iterator[Layer]:
     """Yield the layers; each overrides the ones before it."""
     yield _defaults()

@@ -22,16 +22,7 @@ class KnownFinding(NamedTuple):
     @classmethod
     def of(cls, row: FindingRow) -> KnownFinding:
         """Return what is kept of a finding."""
-        return cls(
-            row.group_id,
-            row.kind,
-            row.subject,
-            row.level,
-            row.value,
-            row.since_ms,
-            row.until_ms,
-            row.is_open,
-        )
+        return cls(row.group_id, row.kind, row.subject, row.level, row.value, row.since_ms, row.until_ms, row.is_open)
 
     def is_same(self, other: KnownFinding) -> bool:
         """Whether both are one finding at two times: of the same kind and subject, in times that overlap."""

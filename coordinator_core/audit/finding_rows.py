@@ -225,10 +225,7 @@ class FindingRow(NamedTuple):
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
     log_topic: Annotated[str, "topic of the log in which these records lie"]
     history_complete: Annotated[bool, "true if no record that it depends on is known to be missing"]
-    covered: Annotated[
-        bool,
-        "true if a finding about the cluster says it of many groups; lists leave it out",
-    ] = False
+    covered: Annotated[bool, "true if a finding about the cluster says it of many groups; lists leave it out"] = False
 
 
 def make_finding(

@@ -30,15 +30,7 @@ def without_copies(events: Iterable[BrokerEvent]) -> list[BrokerEvent]:
 def _what(event: BrokerEvent) -> BrokerEvent:
     """What an event says, without where and in which layout it stands."""
     return event._replace(
-        file="",
-        line=0,
-        level=None,
-        written="",
-        local_ms=None,
-        timestamp_ms=None,
-        text="",
-        record=None,
-        resolution_ms=1,
+        file="", line=0, level=None, written="", local_ms=None, timestamp_ms=None, text="", record=None, resolution_ms=1
     )
 
 

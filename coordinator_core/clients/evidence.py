@@ -27,13 +27,7 @@ from coordinator_core.record_fields.embedded import (
     ConsumerProtocolSubscription,
     StickyAssignorUserData,
 )
-from coordinator_core.wire.embedded import (
-    CACHED_BLOBS,
-    Blob,
-    blob_of,
-    decode_assignment,
-    decode_subscription,
-)
+from coordinator_core.wire.embedded import CACHED_BLOBS, Blob, blob_of, decode_assignment, decode_subscription
 
 Writers = frozenset[str]
 """Names of writers."""

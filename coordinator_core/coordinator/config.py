@@ -237,11 +237,7 @@ _BOUNDS_OF_KIP_1071: dict[str, tuple[str | int, str | int]] = {
     "streams_task_offset_interval_ms": ("group_streams_min_task_offset_interval_ms", _MAX_INT),
 }
 _OTHER_GROUP_SETTINGS = frozenset(
-    (
-        "consumer_assignor_offload_enable",
-        "share_assignor_offload_enable",
-        "streams_assignor_offload_enable",
-    )
+    ("consumer_assignor_offload_enable", "share_assignor_offload_enable", "streams_assignor_offload_enable")
 )
 """Settings of a group that change nothing in its log."""
 

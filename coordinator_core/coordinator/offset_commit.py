@@ -112,13 +112,7 @@ def _known_id(op: Operation, name: str, check: PartitionCheck | None) -> str:
 
 
 def _may_commit(
-    group: LiveGroup | None,
-    member_id: str,
-    instance_id: str | None,
-    epoch: int,
-    version: int,
-    *,
-    transactional: bool,
+    group: LiveGroup | None, member_id: str, instance_id: str | None, epoch: int, version: int, *, transactional: bool
 ) -> PartitionCheck | None:
     """Raises ApiError if the member may not commit; what is returned judges each partition (None: all are allowed)."""
     if isinstance(group, LiveClassicGroup):

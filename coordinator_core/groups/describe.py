@@ -222,12 +222,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         )
     elif isinstance(state, StreamsGroup):
         described["describe_streams"] = streams.describe_streams(
-            group_id,
-            state,
-            around.topics,
-            certainty,
-            coordinator=around.coordinator_of(group),
-            reloaded=group.reloaded,
+            group_id, state, around.topics, certainty, coordinator=around.coordinator_of(group), reloaded=group.reloaded
         )
         if (check := _topology_check(state, around.topics, certainty)) is not None:
             described["topology_check"] = check

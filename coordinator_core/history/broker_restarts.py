@@ -15,11 +15,7 @@ RESTART_MS: Final = 60_000
 
 
 def without_blame(
-    row: RebalanceRow,
-    end: LogPosition | None,
-    topics: TopicHistory | None,
-    family: Family,
-    leader_epoch: int | None,
+    row: RebalanceRow, end: LogPosition | None, topics: TopicHistory | None, family: Family, leader_epoch: int | None
 ) -> RebalanceRow:
     """Return the row of a rebalance; if a broker was down within it, it says so and names no member that delayed it.
 

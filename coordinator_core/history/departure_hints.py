@@ -53,12 +53,7 @@ def away_hint(since: LogPosition, at: LogPosition, session_timeout_ms: int | Non
 
 
 def departure_hint(
-    writer: HistoryWriter,
-    member_id: str,
-    at: LogPosition,
-    session_timeout_ms: int | None,
-    *,
-    may_be_late: bool = False,
+    writer: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None, *, may_be_late: bool = False
 ) -> str | None:
     """Return what the commits of a member's partitions suggest.
 

@@ -436,9 +436,5 @@ def _handlers(kind: EpochKind) -> dict[int, RecordHandler]:
     }
 
 
-HANDLERS: dict[int, RecordHandler] = {
-    **_handlers(CONSUMER_KIND),
-    **_handlers(SHARE_KIND),
-    **_handlers(STREAMS_KIND),
-}
+HANDLERS: dict[int, RecordHandler] = {**_handlers(CONSUMER_KIND), **_handlers(SHARE_KIND), **_handlers(STREAMS_KIND)}
 """Record type to the function that changes the history."""

@@ -112,12 +112,7 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
 
 
 def _same_generation(
-    writer: HistoryWriter,
-    last: OpenEpoch,
-    old: ClassicGroup,
-    new: ClassicGroup,
-    assigned: _Assigned,
-    at: LogPosition,
+    writer: HistoryWriter, last: OpenEpoch, old: ClassicGroup, new: ClassicGroup, assigned: _Assigned, at: LogPosition
 ) -> None:
     """The generation is written again, by a static member that came back under another id: that is not a rebalance."""
     open_history = writer.open_history

@@ -80,8 +80,7 @@ SHORT_METADATA: Final = Loss("a metadata log that is not whole", (TOPICS_IN_DOUB
 OTHER_CLUSTER: Final = Loss("a metadata log of another cluster")
 APART: Final = Loss("clocks that are apart")
 OTHER_LOG: Final = Loss(
-    "the other log of groups is not there, or ends before",
-    (CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED),
+    "the other log of groups is not there, or ends before", (CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED)
 )
 NO_SNAPSHOT: Final = Loss("no snapshot before and after")
 OTHER_FILES: Final = Loss("lines that the given files do not have")

@@ -67,14 +67,10 @@ class GroupEpochRow(NamedTuple):
     epoch: Annotated[int, "group epoch, or generation"]
     opened: Annotated[At, "the record that opened it (classic: the record of the completed generation)"]
     ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
-    ended_by: Annotated[
-        str | None,
-        "next epoch, group deleted, group upgraded, group downgraded, or end not seen",
-    ]
+    ended_by: Annotated[str | None, "next epoch, group deleted, group upgraded, group downgraded, or end not seen"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[
-        str | None,
-        "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY",
+        str | None, "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY"
     ]
     protocol_type: Annotated[str | None, "classic groups: consumer, connect, or what the client named"]
     assignor: Annotated[str | None, "assignor (classic: protocol); null: the broker's default"]
@@ -82,18 +78,9 @@ class GroupEpochRow(NamedTuple):
     members: Annotated[tuple[str, ...] | None, "member ids when it opened, sorted; null: the log may lack some"]
     target: Annotated[MaybeAt, "the record that installed its target"]
     metadata_hash: Annotated[int | None, "hash of the subscribed topics, 0 where none is there; null: not known"]
-    topics_proven: Annotated[
-        bool | None,
-        "true if a known version of the topics has that hash",
-    ]
-    topics_at: Annotated[
-        MaybeAt,
-        "the version of the topics that was used",
-    ]
-    unassigned: Annotated[
-        int | None,
-        "Connect groups on KIP-848: connectors and tasks in no worker's target",
-    ]
+    topics_proven: Annotated[bool | None, "true if a known version of the topics has that hash"]
+    topics_at: Annotated[MaybeAt, "the version of the topics that was used"]
+    unassigned: Annotated[int | None, "Connect groups on KIP-848: connectors and tasks in no worker's target"]
     assignment_error: Annotated[
         int | None,
         "Connect groups on KIP-848: error of the assignor; 0: none; -1: no worker can compute a target (FATAL)",
@@ -134,12 +121,10 @@ class RebalanceRow(NamedTuple):
     ]
     units_moved_back: Annotated[int | None, "partitions or tasks given up and given back"]
     units_lost: Annotated[
-        int | None,
-        "partitions or tasks without an owner when it ended; null: unknown, or their topics may be deleted",
+        int | None, "partitions or tasks without an owner when it ended; null: unknown, or their topics may be deleted"
     ]
     idle_ms: Annotated[
-        int | None,
-        "time without an owner, summed over partitions or tasks (eager classic groups: at least)",
+        int | None, "time without an owner, summed over partitions or tasks (eager classic groups: at least)"
     ]
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
@@ -151,8 +136,7 @@ class RebalanceRow(NamedTuple):
     members_behind: Annotated[int | None, "members that had not reached the target when it ended, or now"]
     behind: Annotated[tuple[str, ...], "the first ten of them, sorted"]
     broker_away: Annotated[
-        bool | None,
-        "true if a broker was down or the coordinator moved meanwhile (by the metadata log: within 10 s)",
+        bool | None, "true if a broker was down or the coordinator moved meanwhile (by the metadata log: within 10 s)"
     ]
     skipped_generations: Annotated[int, "classic: generations in between that never completed"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
@@ -198,15 +182,9 @@ class MembershipRow(NamedTuple):
     history_complete: Annotated[bool, "true if the log shows when it joined, and when it left"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
     client: Annotated[str, "its client library, such as java or franz-go; `a or b`; unknown"]
-    client_certainty: Annotated[
-        str,
-        "how sure that is: certain, likely, one of several or unknown",
-    ]
+    client_certainty: Annotated[str, "how sure that is: certain, likely, one of several or unknown"]
     client_release: Annotated[str | None, "its release, as far as known"]
-    rebalance_timeout_ms: Annotated[
-        int | None,
-        "its rebalance timeout: max.poll.interval.ms of consumers",
-    ] = None
+    rebalance_timeout_ms: Annotated[int | None, "its rebalance timeout: max.poll.interval.ms of consumers"] = None
 
 
 class AssignmentRow(NamedTuple):
@@ -268,16 +246,7 @@ TABLES = (
     HistoryTable(
         "assignments",
         AssignmentRow,
-        (
-            "group_id",
-            "member_id",
-            "kind",
-            "role",
-            "resource",
-            "partition",
-            "since.partition",
-            "since.offset",
-        ),
+        ("group_id", "member_id", "kind", "role", "resource", "partition", "since.partition", "since.offset"),
     ),
     HistoryTable(
         "share_initializations",

@@ -30,10 +30,7 @@ Listed = dict[SharePhase, dict[Unit, str]]
 
 
 def follow_share_phases(
-    writer: HistoryWriter,
-    at: LogPosition,
-    before: StatePartitionMetadata | None,
-    after: StatePartitionMetadata | None,
+    writer: HistoryWriter, at: LogPosition, before: StatePartitionMetadata | None, after: StatePartitionMetadata | None
 ) -> None:
     """Follow a record that lists share partitions by phase; ``after`` is None where all of it is deleted.
 
@@ -62,14 +59,7 @@ def follow_share_phases(
 
 
 def _begun(
-    writer: HistoryWriter,
-    phase: SharePhase,
-    unit: Unit,
-    name: str,
-    at: LogPosition,
-    new: Listed,
-    *,
-    is_whole: bool,
+    writer: HistoryWriter, phase: SharePhase, unit: Unit, name: str, at: LogPosition, new: Listed, *, is_whole: bool
 ) -> ShareInitializationRow:
     is_asked = phase is SharePhase.INITIALIZING
     return ShareInitializationRow(

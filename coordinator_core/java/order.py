@@ -249,11 +249,7 @@ def hash_order(
 
 
 def slot_order(
-    hashes: Ints,
-    capacity: int = DEFAULT_CAPACITY,
-    *,
-    at_head: bool = False,
-    touched: bool = False,
+    hashes: Ints, capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False, touched: bool = False
 ) -> np.ndarray[Any, np.dtype[np.intp]] | None:
     """Return indices of secondary hashes in HashMap's order, or None if a bucket became a tree on the way."""
     size = len(hashes)

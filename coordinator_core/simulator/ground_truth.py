@@ -74,16 +74,7 @@ RETURNED, REPLACED = "static_member_returned", "static_member_replaced"
 MOVED_BACK = TrueCause("group_downgraded")
 _MEMBERSHIP = frozenset(("member_joined", RETURNED, REPLACED, DYNAMIC_LEFT, STATIC_LEFT))
 _TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
-FLEETING = frozenset(
-    (
-        "assignor_changed",
-        "rack_changed",
-        RETURNED,
-        REPLACED,
-        "topology_changed",
-        "warmup_caught_up",
-    )
-)
+FLEETING = frozenset(("assignor_changed", "rack_changed", RETURNED, REPLACED, "topology_changed", "warmup_caught_up"))
 """Causes that count only if they open an epoch at once."""
 
 

@@ -124,10 +124,7 @@ def metadata_log(plan: TopicPlan) -> Iterator[Piece]:
     for time_ms, written in [*steps, (plan.end_ms, (MetadataRecord(MetadataRecordType.NO_OP, 0, {}),))]:
         records = [
             NewRecord(
-                offset + index,
-                time_ms,
-                None,
-                encode_value(record.type, record.version, record.value, Family.METADATA),
+                offset + index, time_ms, None, encode_value(record.type, record.version, record.value, Family.METADATA)
             )
             for index, record in enumerate(written)
         ]

@@ -169,12 +169,7 @@ class _Writer:
             self._add(time_ms, records, created, grown, deleted)
 
     def _add(
-        self,
-        time_ms: int,
-        records: list[MetadataRecord],
-        created: list[str],
-        grown: list[str],
-        deleted: dict[str, str],
+        self, time_ms: int, records: list[MetadataRecord], created: list[str], grown: list[str], deleted: dict[str, str]
     ) -> None:
         self._version += len(records)
         image = TopicImage.of(self._topics.values(), self._racks, self._version)

@@ -10,13 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from coordinator_core.errors import (
-    DecodeError,
-    EncodeError,
-    HostileLengthError,
-    InvalidTextError,
-    UnexpectedNullError,
-)
+from coordinator_core.errors import DecodeError, EncodeError, HostileLengthError, InvalidTextError, UnexpectedNullError
 from coordinator_core.records import Fields
 from coordinator_core.wire.message_layout import Array, Node, Scalar, Sized, Slot, Struct
 from coordinator_core.wire.primitives import (

@@ -13,15 +13,7 @@ from typing import Any, Final, Literal
 from coordinator_core.errors import SchemaError
 from coordinator_core.wire.schema import Field, Message
 
-SCALAR_SIZES: Final = {
-    "boolean": 1,
-    "int8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "int32": 4,
-    "int64": 8,
-    "uuid": 16,
-}
+SCALAR_SIZES: Final = {"boolean": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
 
 SizedKind = Literal["string", "bytes", "utf16_string"]
 _SIZED: Final[dict[str, SizedKind]] = {"string": "string", "bytes": "bytes", "utf16_string": "utf16_string"}

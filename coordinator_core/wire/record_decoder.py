@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.errors import DecodeError
-from coordinator_core.records import (
-    AnyRecord,
-    CoordinatorRecord,
-    Family,
-    Fields,
-    LogPosition,
-    RecordType,
-    group_of_key,
-)
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType, group_of_key
 from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value
 
 CACHED_KEYS = 1 << 18

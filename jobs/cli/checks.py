@@ -32,8 +32,7 @@ VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 def checks_command(
     options: TableOptions,
     project: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Your Great Expectations project (command expectations)."),
+        Path | None, typer.Option(metavar="FOLDER", help="Your Great Expectations project (command expectations).")
     ] = None,
     docs: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Data Docs (HTML) to this folder.")] = None,
     form: FormatOption = GateFormat.TEXT,

@@ -12,13 +12,7 @@ import typer
 
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
-from coordinator_core.groups.describe import (
-    CERTAIN_GROUP,
-    certainty_label,
-    describe,
-    group_state,
-    state_as_of,
-)
+from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, describe, group_state, state_as_of
 from coordinator_core.groups.described import DescribedSharePartition, Description
 from coordinator_core.groups.end_offsets import NewestEnds, records_behind
 from coordinator_core.groups.group_type import GroupType

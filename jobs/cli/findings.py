@@ -29,8 +29,7 @@ GOES_ON = "goes on"
 def findings_command(
     source: AnswerSource,
     dumps: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[DUMP]...", help="Logs to read, as with --log.", show_default=False),
+        list[Path] | None, typer.Argument(metavar="[DUMP]...", help="Logs to read, as with --log.", show_default=False)
     ] = None,
     group: GroupOption = None,
     since: SinceOption = None,
@@ -134,12 +133,7 @@ def _line(row: FindingRow) -> Line:
 def _texts(rows: Sequence[FindingRow]) -> list[Line]:
     """Return what the kinds of these findings mean, each once."""
     kinds = {
-        row.kind: {
-            "finding": row.kind,
-            "for the records": row.meaning,
-            "to do": row.advice,
-            "how sure": row.certainty,
-        }
+        row.kind: {"finding": row.kind, "for the records": row.meaning, "to do": row.advice, "how sure": row.certainty}
         for row in rows
     }
     return [*kinds.values()]

@@ -47,11 +47,7 @@ IN_SHARE_LOG = f"{SHARE_LOG} "
 
 
 @with_options(AnswerSource)
-def history_command(
-    source: AnswerSource,
-    group: GroupArgument,
-    since: SinceOption = None,
-) -> None:
+def history_command(source: AnswerSource, group: GroupArgument, since: SinceOption = None) -> None:
     """Show the history of a group in order of time. With --json: every row of its history, with its table."""
     answers = source.answers()
     known = answers.history(group)

@@ -34,8 +34,7 @@ def owners_command(
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     history: Annotated[
-        bool,
-        typer.Option("--history", help="Every owner in the log, with the records that begin and end its time."),
+        bool, typer.Option("--history", help="Every owner in the log, with the records that begin and end its time.")
     ] = False,
 ) -> None:
     """Show which member had each partition of a topic, or ran a connector and its tasks, in every group.

@@ -145,9 +145,7 @@ def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
 
 
 @with_options(TableOptions)
-def decode_command(
-    options: TableOptions,
-) -> None:
+def decode_command(options: TableOptions) -> None:
     """Complete ingested records: add what was learned of earlier ones, check the counts, sum up commits."""
     console = options.console
     with options.writing() as (tables, _), console.step("completing the decoded records"):
@@ -196,9 +194,7 @@ def _summary_line(summary: replay.ReplaySummary, console: Console) -> Line:
 
 
 @with_options(TableOptions)
-def tables_command(
-    options: TableOptions,
-) -> None:
+def tables_command(options: TableOptions) -> None:
     """List the tables and their row counts."""
     console = options.console
     tables = open_reader(console, options.config, options.flags)

@@ -25,10 +25,7 @@ def print_description(described: Description) -> None:
     libraries = described.get("clients", {})
     if libraries:
         leads = (f"{member} ({_library(told)})" for member, told in libraries.items() if told["leads"])
-        line |= {
-            "leader": next(leads, None),
-            "clients": count_text(told["client"] for told in libraries.values()),
-        }
+        line |= {"leader": next(leads, None), "clients": count_text(told["client"] for told in libraries.values())}
     print_table("group", [line])
     if "topology_check" in described:
         print_table("topics do not fit the topology", [described["topology_check"]])

@@ -56,10 +56,7 @@ def counted_states(groups: Iterable[tuple[str, str | None]]) -> Iterator[tuple[s
 
 
 def broker_metrics(
-    cluster: str,
-    groups: Sequence[tuple[str, str | None]],
-    tallies: Collection[GroupTallies],
-    moment_ms: int | None,
+    cluster: str, groups: Sequence[tuple[str, str | None]], tallies: Collection[GroupTallies], moment_ms: int | None
 ) -> Iterator[Metric]:
     """Yield the metrics of brokers, summed over a cluster: groups by type and by state, rebalances, and their rate.
 

@@ -81,11 +81,7 @@ def _rows(batches: Batches) -> Iterator[Input]:
 
 
 def fold(
-    rows: Iterable[Input],
-    cluster: str,
-    topics: TopicHistory | None,
-    settings: AuditSettings,
-    holes: Holes = NO_HOLES,
+    rows: Iterable[Input], cluster: str, topics: TopicHistory | None, settings: AuditSettings, holes: Holes = NO_HOLES
 ) -> Iterator[pa.RecordBatch]:
     """Replay the groups of these rows, and yield rows of ``REPLAYED``; ``holes`` may be about any of them.
 

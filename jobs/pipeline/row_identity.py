@@ -22,13 +22,7 @@ from jobs.tables.log import LOG_RECORDS
 Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Makes rows of ``log_records`` from those of a dump, as ``identified`` does with a cluster and a run."""
 
-DETAILS: Final = (
-    *OF_BATCH,
-    "outcome",
-    "timestamp_type",
-    "source",
-    "place",
-)
+DETAILS: Final = (*OF_BATCH, "outcome", "timestamp_type", "source", "place")
 """Columns that segments have, and dumps made by a consumer lack."""
 
 CONTENT: Final = ("key_hash", "timestamp_ms")

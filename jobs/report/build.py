@@ -46,12 +46,7 @@ MOST_NIGHTS = 366
 """A year of nights."""
 MOST_BANDS = 200
 BAND_KINDS = frozenset(
-    (
-        FindingKind.COORDINATOR_AWAY,
-        FindingKind.NO_COORDINATOR,
-        FindingKind.STOOD_STILL,
-        FindingKind.ROLLING_DEPLOY,
-    )
+    (FindingKind.COORDINATOR_AWAY, FindingKind.NO_COORDINATOR, FindingKind.STOOD_STILL, FindingKind.ROLLING_DEPLOY)
 )
 """Causes, and no consequences such as a storm: a band behind all that it explains."""
 MOST_BUCKETS = 72

@@ -149,13 +149,7 @@ def initiators(history: GroupHistory, parts: Iterable[Sequence[RebalanceRow]]) -
     ordered = sorted(caused, key=lambda name: (-caused[name], -followed[name], name))
     initiators = [
         Initiator(
-            name,
-            len(ids[name]),
-            caused[name],
-            followed[name],
-            most_frequent(kinds[name]),
-            delayed[name],
-            last[name],
+            name, len(ids[name]), caused[name], followed[name], most_frequent(kinds[name]), delayed[name], last[name]
         )
         for name in ordered
     ]

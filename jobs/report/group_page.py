@@ -223,9 +223,7 @@ def _rebalances(
 
 
 def _explained(
-    parts: Sequence[GroupHistory],
-    doubled: Sequence[Sequence[TwoOwners]],
-    rows: Sequence[tuple[int, RebalanceRow]],
+    parts: Sequence[GroupHistory], doubled: Sequence[Sequence[TwoOwners]], rows: Sequence[tuple[int, RebalanceRow]]
 ) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
     stories = [

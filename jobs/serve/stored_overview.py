@@ -13,15 +13,7 @@ from coordinator_core.groups.end_offsets import NewestEnds
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import topics_at_end
-from jobs.report.build import (
-    MOST_FINDINGS,
-    MOST_WORST,
-    bands_of,
-    bucket_length,
-    counted_buckets,
-    headed,
-    highest_lags,
-)
+from jobs.report.build import MOST_FINDINGS, MOST_WORST, bands_of, bucket_length, counted_buckets, headed, highest_lags
 from jobs.report.causes import FAMILY_OF, CauseFamily, most_frequent
 from jobs.report.data import Bucket, Count, Report, Worst
 from jobs.report.parts import WorstOfGroup, part_of

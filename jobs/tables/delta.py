@@ -91,11 +91,7 @@ class Tables:
     """
 
     def __init__(
-        self,
-        session: Session,
-        location: str,
-        limits: EngineLimits | None = None,
-        registered_in: str | None = None,
+        self, session: Session, location: str, limits: EngineLimits | None = None, registered_in: str | None = None
     ) -> None:
         self.registered: RegisteredTables | None = None
         if registered_in is not None and can_open(location):

@@ -83,12 +83,7 @@ class FolderReader:
             raise InputError(f"the tables at {self.location} cannot be read: {_one_line(error)}") from error
 
     def folded(
-        self,
-        sql: str,
-        order: Sequence[str],
-        function: Callable[[Batches], Batches],
-        schema: pa.Schema,
-        **values: Value,
+        self, sql: str, order: Sequence[str], function: Callable[[Batches], Batches], schema: pa.Schema, **values: Value
     ) -> Iterator[pa.RecordBatch]:
         """Yield what a function makes of the rows of a query in this order, with these columns and types."""
         names = ", ".join(f"{name} NULLS FIRST" for name in order)

@@ -41,11 +41,7 @@ TOPIC_HISTORY: Final = HISTORY["topic_history"]
 FOLDED: Final = {table.row: table.name for table in AUDITED_TABLES if table.name != TOPIC_HISTORY.name}
 """The name of the table for each row type that the replay of a group yields."""
 
-GROUP: Final = [
-    CLUSTER,
-    column("log_topic", STRING, "Topic of the log"),
-    column("group_id", STRING, "Id of the group"),
-]
+GROUP: Final = [CLUSTER, column("log_topic", STRING, "Topic of the log"), column("group_id", STRING, "Id of the group")]
 
 GROUP_STATES: Final = Table(
     "group_states",

@@ -44,10 +44,7 @@ JOINS: Final = (
         "the record as it was dumped",
     ),
     Join(
-        "group_records",
-        "log_records",
-        _same("log_topic", "log_partition", "log_offset"),
-        "the record as it was dumped",
+        "group_records", "log_records", _same("log_topic", "log_partition", "log_offset"), "the record as it was dumped"
     ),
     Join("log_records", "runs", _same("run_id", "log_topic", "log_partition"), "the run that took it in", False),
     Join("lag_history", "end_offsets", _same("topic", "partition", "timestamp_ms"), "the snapshot of its end offset"),

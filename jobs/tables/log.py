@@ -37,11 +37,7 @@ ORIGIN = [
     ),
 ]
 
-STRAY = column(
-    "stray",
-    STRING,
-    "Identifies a row without an offset: source#place",
-)
+STRAY = column("stray", STRING, "Identifies a row without an offset: source#place")
 
 DUMPED = [
     *POSITION,
@@ -50,17 +46,11 @@ DUMPED = [
         STRING,
         "CreateTime, LogAppendTime, NoTimestampType, or InValue (of the value); null: not in the dump",
     ),
-    column(
-        "kind",
-        STRING,
-        "record, control, empty (a batch emptied by compaction) or damaged",
-    ),
+    column("kind", STRING, "record, control, empty (a batch emptied by compaction) or damaged"),
     column("key", BINARY, "Key of the record"),
     column("value", BINARY, "Value of the record, null for a tombstone; the damaged bytes of a damaged row"),
     column(
-        "headers",
-        array(pa.struct([pa.field("key", STRING), pa.field("value", BINARY)])),
-        "Record headers; null: none",
+        "headers", array(pa.struct([pa.field("key", STRING), pa.field("value", BINARY)])), "Record headers; null: none"
     ),
     *BATCH,
     column("leader_epoch", INT, "Leader epoch of the batch"),
@@ -68,11 +58,7 @@ DUMPED = [
     column("producer_id", LONG, "Producer id of the batch; -1: none; null if the dump does not contain it"),
     column("producer_epoch", SHORT, "Epoch of the producer"),
     column("sequence", INT, "Sequence number of the record; -1: none"),
-    column(
-        "is_transactional",
-        BOOLEAN,
-        "True: it was written in a transaction",
-    ),
+    column("is_transactional", BOOLEAN, "True: it was written in a transaction"),
     column(
         "control_type",
         STRING,
@@ -80,9 +66,7 @@ DUMPED = [
     ),
     column("coordinator_epoch", INT, "Epoch of the transaction coordinator"),
     column(
-        "outcome",
-        STRING,
-        "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction",
+        "outcome", STRING, "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction"
     ),
     *ORIGIN,
     column("error", STRING, "Why the bytes of a damaged row are not a record"),
@@ -94,11 +78,7 @@ KEPT = {
     field.name: field
     for field in (
         column("key", BINARY, "Key of the record; null if another table gives it back"),
-        column(
-            "value",
-            BINARY,
-            "Value of the record, or the damaged bytes; null if another table gives it back",
-        ),
+        column("value", BINARY, "Value of the record, or the damaged bytes; null if another table gives it back"),
     )
 }
 
@@ -110,11 +90,7 @@ LOG_RECORDS = Table(
         column("record_type", SHORT, "Record type: the first two bytes of the key"),
         *(KEPT.get(field.name, field) for field in DUMPED),
         STRAY,
-        column(
-            "revised_by",
-            STRING,
-            "Last run that added facts about the record",
-        ),
+        column("revised_by", STRING, "Last run that added facts about the record"),
         column("value_dropped", BOOLEAN, "True: maintenance has deleted the value"),
         column("key_hash", LONG, "Hash of the key (xxhash64); null: no key"),
     ],
@@ -148,16 +124,8 @@ QUARANTINE = Table(
         *ORIGIN,
         STRAY,
         column("reason", STRING, "The error, with record type and field path if decoding got so far"),
-        column(
-            "part",
-            STRING,
-            "What could not be decoded: key, value, type (no schema has it) or damaged",
-        ),
-        column(
-            "byte_position",
-            LONG,
-            "Byte position of the error in the key or value; of damaged bytes in the file",
-        ),
+        column("part", STRING, "What could not be decoded: key, value, type (no schema has it) or damaged"),
+        column("byte_position", LONG, "Byte position of the error in the key or value; of damaged bytes in the file"),
         column("key", BINARY, "Key of the record"),
         column("value", BINARY, "Value of the record, or the damaged bytes"),
         column("record_type", SHORT, "Record type (number)"),
@@ -198,16 +166,8 @@ RUNS = Table(
         column("quarantined", LONG, "Rows added to quarantine; null before decoding"),
         column("empty_batches", LONG, "Batches without records, because compaction has removed them"),
         column("compacted_offsets", LONG, "Offsets without a record, removed by compaction"),
-        column(
-            "unknown_offsets",
-            LONG,
-            "Offsets without a record that may be control records",
-        ),
-        column(
-            "missing_offsets",
-            LONG,
-            "Offsets without a record that neither compaction nor damage explains",
-        ),
+        column("unknown_offsets", LONG, "Offsets without a record that may be control records"),
+        column("missing_offsets", LONG, "Offsets without a record that neither compaction nor damage explains"),
         column("damaged_offsets", LONG, "Offsets without a record because the bytes are damaged"),
         column("gaps", array(GAP), "The largest gaps not caused by compaction"),
         column("finished_at", TIMESTAMP, "When the run had finished this partition"),

@@ -47,10 +47,7 @@ class NightRow(NamedTuple):
     unstable: Annotated[int | None, "groups that do not run stably, by their findings"]
     total_lag: Annotated[int | None, "sum of the known lag at the last snapshots"]
     max_lag: Annotated[int | None, "the highest of these; null: none is known"]
-    lagging: Annotated[
-        int | None,
-        "partitions that were WARN, STOP, STALL or REWIND at their last snapshot",
-    ]
+    lagging: Annotated[int | None, "partitions that were WARN, STOP, STALL or REWIND at their last snapshot"]
 
 
 def stored_nights(tables: TableReader, cluster: str) -> list[NightRow]:

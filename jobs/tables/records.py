@@ -102,9 +102,7 @@ OFFSET_COMMITS = Table(
         STRAY,
         *_offset_commit_fields(),
         column(
-            "producer_id",
-            LONG,
-            "Producer id of a transactional commit; -1: none; null if the dump does not contain it",
+            "producer_id", LONG, "Producer id of a transactional commit; -1: none; null if the dump does not contain it"
         ),
         column("producer_epoch", SHORT, "Epoch of the producer"),
         column(

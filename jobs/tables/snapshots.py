@@ -48,10 +48,6 @@ SNAPSHOT_SETTINGS: Final = Table(
 LAG_HISTORY: Final = Table(
     "lag_history",
     "Lag of one group in one partition at the time of one snapshot of the end offsets, with Burrow's status",
-    [
-        CLUSTER,
-        column("run_id", STRING, "Newest run that the row rests on"),
-        *row_type(LagPoint),
-    ],
+    [CLUSTER, column("run_id", STRING, "Newest run that the row rests on"), *row_type(LagPoint)],
     key=("cluster", "group_id", "topic", "partition", "timestamp_ms"),
 )

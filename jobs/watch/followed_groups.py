@@ -16,12 +16,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, CoveredRows, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_folds import GroupFolds
-from coordinator_core.audit.folds.group_history import (
-    NO_SHARE_LOGS,
-    GatheredRow,
-    GroupHistory,
-    ShareLogs,
-)
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.group_audit import GroupAudit

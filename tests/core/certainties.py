@@ -126,13 +126,7 @@ def member_id(member: Description) -> str:
 
 # --- needlessly unknown ----------------------------------------------------------------------------------------------
 
-EPOCH, TARGET_EPOCH, METADATA, TARGET, CURRENT = (
-    {3, 11, 17},
-    {6, 12, 20},
-    {5, 10, 19},
-    {7, 13, 21},
-    {8, 14, 22},
-)
+EPOCH, TARGET_EPOCH, METADATA, TARGET, CURRENT = ({3, 11, 17}, {6, 12, 20}, {5, 10, 19}, {7, 13, 21}, {8, 14, 22})
 
 
 @dataclass

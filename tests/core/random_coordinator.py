@@ -55,10 +55,7 @@ class RandomCoordinator:
         self.family = family
         self.log: list[Entry] = []
         self._open: set[int] = set()
-        kinds = {
-            Family.GROUP: (_Classic, _Consumer, _Share, _Streams, _Consumer),
-            Family.CONNECT: (_Connect, _Connect),
-        }
+        kinds = {Family.GROUP: (_Classic, _Consumer, _Share, _Streams, _Consumer), Family.CONNECT: (_Connect, _Connect)}
         self._groups = [
             kind(f"{kind.__name__[1:].lower()}-{number}", chance) for number, kind in enumerate(kinds[family])
         ]

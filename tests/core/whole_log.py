@@ -15,10 +15,7 @@ from coordinator_core.records import AnyRecord
 
 
 def fold(
-    records: Iterable[AnyRecord],
-    group: Group,
-    topics: TopicHistory | None = None,
-    coverage: Coverage | None = None,
+    records: Iterable[AnyRecord], group: Group, topics: TopicHistory | None = None, coverage: Coverage | None = None
 ) -> Iterator[HistoryRow]:
     """Yield all rows of one group: final ones as soon as they are final, open ones at the end."""
     history = GroupFold(group, None, topics, coverage)

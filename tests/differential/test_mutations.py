@@ -59,11 +59,7 @@ def test_changed_targets_are_noticed(capsys) -> None:
 
 
 def outcomes(
-    records: list[CoordinatorRecord],
-    indexes: set[int],
-    topics: TopicHistory,
-    coverage: Coverage,
-    rng: random.Random,
+    records: list[CoordinatorRecord], indexes: set[int], topics: TopicHistory, coverage: Coverage, rng: random.Random
 ) -> Iterator[tuple[str, Verdict]]:
     """Each mutation with the first verdict after it; the audit forks where a record is to be changed."""
     auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, topics, coverage=coverage)

@@ -34,10 +34,7 @@ CORPORA = {name: CORPUS / name / "logs" for name in ("scenarios", "misc", "upgra
 LOGS = {"samples": SAMPLE_LOGS, **{name: logs for name, logs in CORPORA.items() if logs.is_dir()}}
 KILLS = 30
 """Over all of them, in each night of each at least one."""
-COMPARED = (
-    *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE),
-    *(*HISTORY.values(), FINDINGS),
-)
+COMPARED = (*(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE), *(*HISTORY.values(), FINDINGS))
 
 NIGHT = """
 import sys

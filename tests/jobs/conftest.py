@@ -27,10 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     warehouse = tmp_path_factory.mktemp("warehouse")
     wanted = settings.load(
-        flags={
-            "spark.master": "local[2]",
-            "spark.conf": SMALL | {"spark.sql.warehouse.dir": str(warehouse)},
-        }
+        flags={"spark.master": "local[2]", "spark.conf": SMALL | {"spark.sql.warehouse.dir": str(warehouse)}}
     )
     made = session.get_or_create(wanted.spark)
     yield made

@@ -86,11 +86,7 @@ class QuickTests:
     """
 
     def __init__(
-        self,
-        paths: list[str],
-        changes: Callable[[str, str], Iterable[str]],
-        note: Callable[[Seen], None],
-        limit: float,
+        self, paths: list[str], changes: Callable[[str, str], Iterable[str]], note: Callable[[Seen], None], limit: float
     ) -> None:
         self.paths, self._changes, self._note, self._limit = paths, changes, note, limit
         self._seconds: dict[str, float] = defaultdict(float)

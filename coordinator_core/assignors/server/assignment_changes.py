@@ -46,13 +46,7 @@ class AssignmentChanges:
         """Return the number of changes."""
         return sum(map(_rows_of, self._chunks))
 
-    def put(
-        self,
-        kind: int | Sequence[int],
-        member: Column,
-        topic: Column,
-        partition: Column,
-    ) -> None:
+    def put(self, kind: int | Sequence[int], member: Column, topic: Column, partition: Column) -> None:
         """Add changes, one after another; a single number stands for a column of it."""
         self._chunks.append((kind, member, topic, partition))
 

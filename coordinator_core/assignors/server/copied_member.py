@@ -41,12 +41,7 @@ def copy_capacities(sizes: Ints, jdk: int) -> Ints:
 
 
 def edited(
-    previous: Partitions,
-    changes: Iterable[Change],
-    jdk: int,
-    set_capacities: Mapping[str, int],
-    *,
-    keep_empty: bool,
+    previous: Partitions, changes: Iterable[Change], jdk: int, set_capacities: Mapping[str, int], *, keep_empty: bool
 ) -> Partitions:
     """Return the copy of ``previous`` after the changes; see ``CopiedAssignments`` for the other arguments."""
     sizes = {topic: len(numbers) for topic, numbers in previous.items()}

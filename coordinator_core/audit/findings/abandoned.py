@@ -29,13 +29,7 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         who = "no member and " if known else ""
         detail = f"{who}no commit for {duration(silent)}; offsets of {counted(len(kept), 'partition')} are kept"
         yield history.finding(
-            FindingKind.ZOMBIE_GROUP,
-            silent,
-            limits.zombie_ms,
-            detail,
-            [latest],
-            is_open=True,
-            complete=known,
+            FindingKind.ZOMBIE_GROUP, silent, limits.zombie_ms, detail, [latest], is_open=True, complete=known
         )
 
 

@@ -8,13 +8,7 @@ from typing import NamedTuple
 
 from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.commit_trail import CommitTrail, TrailFold
-from coordinator_core.audit.folds.removals import (
-    TOPIC_DELETED,
-    WITH_GROUP,
-    how_removed,
-    removal_window,
-    with_group,
-)
+from coordinator_core.audit.folds.removals import TOPIC_DELETED, WITH_GROUP, how_removed, removal_window, with_group
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
 from coordinator_core.records import LogPosition
 

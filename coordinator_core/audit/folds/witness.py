@@ -297,11 +297,7 @@ def _loaded_before(began: BrokerEvent, row: RebalanceRow, away: Iterable[Absence
 
 
 def _rebalance(
-    row: RebalanceRow,
-    began: BrokerEvent | None,
-    leader: str | None,
-    departures: _Departures,
-    away: Sequence[Absence],
+    row: RebalanceRow, began: BrokerEvent | None, leader: str | None, departures: _Departures, away: Sequence[Absence]
 ) -> RebalanceRow:
     causes = tuple(departures.cause(cause, row.group_type) for cause in row.causes)
     if began is not None and began.reason is not None:

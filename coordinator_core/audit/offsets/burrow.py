@@ -230,11 +230,7 @@ def point_order(point: LagPoint) -> tuple[str, str, int, int]:
 
 
 def lag_points(
-    group_id: str,
-    partition: TopicPartition,
-    commits: Sequence[TimedCommit],
-    ends: Sequence[EndOffset],
-    reach: LogReach,
+    group_id: str, partition: TopicPartition, commits: Sequence[TimedCommit], ends: Sequence[EndOffset], reach: LogReach
 ) -> Iterator[LagPoint]:
     """Yield the lag at each snapshot, in order of time. ``commits`` and ``ends`` are in order of time.
 

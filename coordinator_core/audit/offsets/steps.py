@@ -87,8 +87,7 @@ class CommitStep(NamedTuple):
     cause: Annotated[str | None, "why, for other steps than forward and unmoved; unknown: see `missing`"]
     detail: Annotated[str | None, "what the log says about the cause"]
     history_complete: Annotated[
-        bool,
-        "true if no record is missing since the commit before the step, up to the one behind it",
+        bool, "true if no record is missing since the commit before the step, up to the one behind it"
     ]
     missing: Annotated[str | None, "what would decide what is unknown; null: nothing is missing"]
     committer: Annotated[

@@ -10,12 +10,7 @@ from coordinator_core.audit.rules.epoch_order import MAX_ASSIGNMENT_INTERVAL_MS,
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import UNKNOWN, HeldUnit, WriteGroup
-from coordinator_core.audit.rules.reconciliation import (
-    CurrentBefore,
-    Reconciliation,
-    judge_reconciliation,
-    target_of,
-)
+from coordinator_core.audit.rules.reconciliation import CurrentBefore, Reconciliation, judge_reconciliation, target_of
 from coordinator_core.durations import duration
 from coordinator_core.groups.epoch_records import (
     CurrentRecord,
@@ -25,11 +20,7 @@ from coordinator_core.groups.epoch_records import (
     PartitionsWithEpochs,
     instance_id_of,
 )
-from coordinator_core.groups.epochs import (
-    INITIAL_EPOCH,
-    EpochGroup,
-    EpochMember,
-)
+from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, Rule
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.epoch_kinds import CONSUMER_KIND, STREAMS_KIND, EpochKind

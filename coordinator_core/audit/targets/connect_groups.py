@@ -304,12 +304,7 @@ class WorkerTargetAudit:
         return AssignorMemory(assigned, generation=self.epoch, workers=frozenset(self.recorded))
 
     def _row(
-        self,
-        judged: Judgement,
-        *,
-        basis: Basis = Basis.LEADER,
-        fitted: str | None = None,
-        missing: str | None = None,
+        self, judged: Judgement, *, basis: Basis = Basis.LEADER, fitted: str | None = None, missing: str | None = None
     ) -> TargetAuditRow:
         is_in_doubt = self.gap is not None and judged.verdict is Verdict.UNKNOWN
         row = verdict_row(self.record.group_id, GroupType.CONNECT, self.epoch, self.record.at, judged, basis)

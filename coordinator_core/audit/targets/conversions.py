@@ -20,9 +20,7 @@ from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
-from coordinator_core.record_fields.consumer_group import (
-    ConsumerGroupMemberMetadataValue,
-)
+from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_core.records import AnyRecord, CoordinatorRecord
 
 Named = dict[str, set[int]]
@@ -70,10 +68,7 @@ def upgrade_row(
 
 
 def _upgraded(
-    operation: TargetOperation,
-    classic: Mapping[str, bytes],
-    instances: Mapping[str, str],
-    topics: TopicHistory | None,
+    operation: TargetOperation, classic: Mapping[str, bytes], instances: Mapping[str, str], topics: TopicHistory | None
 ) -> _Comparison:
     """Compare the target records with the classic group's assignments.
 

@@ -239,10 +239,7 @@ class LiveClassicGroup:
         """
         votes: HashMap[str, int] = HashMap(STRING)
         for member in self.members.values():
-            vote = next(
-                (name for name, _ in member.protocols if self.protocol_counts[name] == len(self.members)),
-                None,
-            )
+            vote = next((name for name, _ in member.protocols if self.protocol_counts[name] == len(self.members)), None)
             if vote is None:
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Member does not support any of the candidate protocols")
             votes[vote] = votes.get(vote, 0) + 1

@@ -218,9 +218,6 @@ def extend_initial(op: Operation, group: LiveClassicGroup, delay_ms: int, remain
         return False
     group.new_member_added = False
     _await_initial(
-        op,
-        group,
-        min(op.memory.config.group_initial_rebalance_delay_ms, remaining_ms),
-        max(remaining_ms - delay_ms, 0),
+        op, group, min(op.memory.config.group_initial_rebalance_delay_ms, remaining_ms), max(remaining_ms - delay_ms, 0)
     )
     return True

@@ -27,10 +27,7 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveClassicGr
         op.cancel(rebalance.sync_key(group.group_id))
     if group.state is ClassicGroupState.STABLE:
         return responses.sync_group_response(
-            request.version,
-            protocol_type=group.protocol_type,
-            protocol=group.protocol,
-            assignment=member.assignment,
+            request.version, protocol_type=group.protocol_type, protocol=group.protocol, assignment=member.assignment
         )
     member.awaiting_sync = request
     if group.leader == member.member_id:

@@ -45,11 +45,7 @@ def prepare(op: Operation, request: Request) -> Fields:
                 "memberId": member_id,
                 "memberEpoch": member.member_epoch or 0,
                 "instanceId": member.instance_id,
-                "assignor": {
-                    "version": assignor.version,
-                    "reason": assignor.reason,
-                    "metadata": assignor.metadata,
-                },
+                "assignor": {"version": assignor.version, "reason": assignor.reason, "metadata": assignor.metadata},
                 "connectorsAndTasks": as_fields(units(member.current.work if member.current else Work())),
             }
         )

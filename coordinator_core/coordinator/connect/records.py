@@ -127,10 +127,7 @@ def current(
 def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
     """Return the tombstones of a worker: of what it runs, then of its metadata."""
     key = member_key(group_id, member_id)
-    return [
-        (ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, None),
-        (ConnectRecordType.MEMBER_METADATA, key, None),
-    ]
+    return [(ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, None), (ConnectRecordType.MEMBER_METADATA, key, None)]
 
 
 def group_tombstones(group_id: str, group: ConnectGroup) -> list[UnwrittenConnect]:

@@ -120,8 +120,7 @@ def _subscription(data: JoinGroupRequest) -> consumer_protocol.EmbeddedSubscript
         return consumer_protocol.subscription(data["protocols"][0]["metadata"])
     except DecodeError:
         raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            "Malformed embedded consumer protocol in subscription deserialization.",
+            ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in subscription deserialization."
         ) from None
 
 

@@ -100,12 +100,7 @@ def move(
         return member
     names = _subscribed_names(group.log.regexes, member)
     goal = Goal(
-        target.epoch,
-        target.partitions,
-        _topic_ids(names, op.topics),
-        bool(names),
-        group.is_free,
-        subscription_changed,
+        target.epoch, target.partitions, _topic_ids(names, op.topics), bool(names), group.is_free, subscription_changed
     )
     moved = reconcile(member, goal, owned)
     if moved == member:

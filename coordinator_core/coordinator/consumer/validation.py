@@ -20,11 +20,7 @@ from coordinator_core.coordinator.lookup import (
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
 from coordinator_core.groups.consumer.state import ConsumerMember
-from coordinator_core.groups.epochs import (
-    LEAVE_GROUP_MEMBER_EPOCH,
-    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    PartitionEpochs,
-)
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs
 from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 
 CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
@@ -102,13 +98,7 @@ def _owns_only(owned: Owned, assigned: PartitionEpochs) -> bool:
 
 
 def check_offset_commit(
-    group: LiveConsumerGroup,
-    member_id: str,
-    instance_id: str | None,
-    epoch: int,
-    version: int,
-    *,
-    transactional: bool,
+    group: LiveConsumerGroup, member_id: str, instance_id: str | None, epoch: int, version: int, *, transactional: bool
 ) -> Callable[[str, str, int], None] | None:
     """Raise ApiError unless the commit is of a member at one of its epochs, or without a member in an empty group.
 

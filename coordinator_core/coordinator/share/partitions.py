@@ -98,9 +98,7 @@ def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collectio
         op,
         group,
         StatePartitionMetadata(
-            _without(known.initializing, partitions),
-            _union(known.initialized, done),
-            _named(known.deleting, op.topics),
+            _without(known.initializing, partitions), _union(known.initialized, done), _named(known.deleting, op.topics)
         ),
     )
 

@@ -26,13 +26,7 @@ from coordinator_core.record_fields.embedded import (
     StreamsSubscriptionInfoTaskId,
 )
 from coordinator_core.whole_numbers import whole_number
-from coordinator_core.wire.embedded import (
-    Blob,
-    blob_of,
-    decode_subscription,
-    encode_blob,
-    of_version,
-)
+from coordinator_core.wire.embedded import Blob, blob_of, decode_subscription, encode_blob, of_version
 
 _Task = StreamsSubscriptionInfoTaskId | StreamsAssignmentInfoTaskId | StreamsAssignmentInfoStandbyTask
 PROBING_INTERVAL_MS = 600_000

@@ -12,12 +12,7 @@ from coordinator_core.groups.streams.describe import (
     subtopologies_shown,
     tasks_shown,
 )
-from coordinator_core.groups.streams.state import (
-    InternalTopic,
-    StreamsGroupState,
-    StreamsMember,
-    TargetTasks,
-)
+from coordinator_core.groups.streams.state import InternalTopic, StreamsGroupState, StreamsMember, TargetTasks
 from coordinator_core.records import Fields
 
 

@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.coordinator.record_templates import (
-    MemberKey,
-    Unwritten,
-    known,
-    member_key,
-    tombstones_of_all,
-)
+from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key, tombstones_of_all
 from coordinator_core.groups import record_types
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import StreamsMember, task_ids

@@ -194,13 +194,7 @@ def _require_topology(condition: bool, message: str) -> None:
 
 
 def check_offset_commit(
-    group: LiveStreamsGroup,
-    member_id: str,
-    instance_id: str | None,
-    epoch: int,
-    version: int,
-    *,
-    transactional: bool,
+    group: LiveStreamsGroup, member_id: str, instance_id: str | None, epoch: int, version: int, *, transactional: bool
 ) -> Callable[[str, str, int], None] | None:
     """Raise ApiError unless the commit is of a member at one of its epochs, or without a member in an empty group.
 

@@ -54,7 +54,5 @@ def _member(value: GroupMetadataMemberMetadata) -> ClassicMember:
     )
 
 
-HANDLERS: Mapping[int, Callable[[ClassicGroup, AnyRecord], Violations]] = {
-    RecordType.GROUP_METADATA: _group_metadata,
-}
+HANDLERS: Mapping[int, Callable[[ClassicGroup, AnyRecord], Violations]] = {RecordType.GROUP_METADATA: _group_metadata}
 """Record type to the function that changes the state."""

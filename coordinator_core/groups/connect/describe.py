@@ -221,7 +221,4 @@ def _work(some: Iterable[ConnectorOrTask]) -> DescribedWork:
     work = ConnectorsAndTasks.of(
         (unit for unit in some if isinstance(unit, str)), (unit for unit in some if not isinstance(unit, str))
     ).sorted()
-    return {
-        "connectors": list(work.connectors),
-        "tasks": [f"{connector}-{number}" for connector, number in work.tasks],
-    }
+    return {"connectors": list(work.connectors), "tasks": [f"{connector}-{number}" for connector, number in work.tasks]}

@@ -99,10 +99,7 @@ def _lag(state: SharePartitionState, end: int | None) -> int | None:
 
 
 def describe_share_partitions(
-    group_id: str,
-    group: ShareGroup,
-    state: ShareStateLog,
-    data_end: Mapping[TopicPartition, int] | None,
+    group_id: str, group: ShareGroup, state: ShareStateLog, data_end: Mapping[TopicPartition, int] | None
 ) -> list[DescribedSharePartition]:
     """Return the deliveries of each initialised partition, in the order of topic name and partition."""
     initialized = {} if group.state_partitions is None else group.state_partitions.initialized

@@ -50,11 +50,7 @@ IS_MARKER: Final = ("control_type", "is_transactional")
 
 _COMMITS: Final = OFFSET_COMMITS.schema
 ROWS: Final = pa.schema(
-    [
-        pa.field("what", pa.int8()),
-        pa.field("run", pa.int32()),
-        *(_COMMITS.field(name) for name in WANTED[What.COMMIT]),
-    ]
+    [pa.field("what", pa.int8()), pa.field("run", pa.int32()), *(_COMMITS.field(name) for name in WANTED[What.COMMIT])]
 )
 """The columns of rows in the order of the log."""
 

@@ -406,9 +406,7 @@ class CommitsBesideRecords:
         return tuple(
             np.concatenate([old, *new])
             for old, *new in zip(
-                ended,
-                *((each.key, each.at, each.time, each.topic, each.run) for each in (firsts, lasts)),
-                strict=True,
+                ended, *((each.key, each.at, each.time, each.topic, each.run) for each in (firsts, lasts)), strict=True
             )
         )
 

@@ -117,11 +117,7 @@ class ReplayedGroups:
 
 
 def replay(
-    logs: Iterable[LogPart],
-    moment: AsOf,
-    warn: Warn,
-    listed: TopicHistory | None = None,
-    group_id: str | None = None,
+    logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None, group_id: str | None = None
 ) -> ReplayedGroups:
     """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called.
 

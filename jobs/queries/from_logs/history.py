@@ -9,11 +9,7 @@ from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
-from coordinator_core.audit.folds.group_history import (
-    GatheredRow,
-    GroupHistory,
-    ShareLogs,
-)
+from coordinator_core.audit.folds.group_history import GatheredRow, GroupHistory, ShareLogs
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.audit.group_audit import GroupAudit

@@ -24,14 +24,7 @@ from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.given_partitions import stored_given
-from jobs.relations.log_extent import (
-    Extents,
-    below_ends,
-    extents_at,
-    gaps_by_name,
-    names_without_ends,
-    reasons_of_ends,
-)
+from jobs.relations.log_extent import Extents, below_ends, extents_at, gaps_by_name, names_without_ends, reasons_of_ends
 from jobs.relations.logs import times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.topics import stored_topics, topics_given

@@ -151,12 +151,7 @@ class Both:
         return outcome
 
     def share_state_initialized(
-        self,
-        memory: CoordinatorState,
-        group_id: str,
-        partitions: Mapping[str, list[int]],
-        topics: TopicImage,
-        now: int,
+        self, memory: CoordinatorState, group_id: str, partitions: Mapping[str, list[int]], topics: TopicImage, now: int
     ) -> RequestOutcome:
         answer = self._ask("share_initialized", now, group=group_id, partitions=partitions)
         outcome = coordinator.share_state_initialized(memory, group_id, partitions, topics, now)

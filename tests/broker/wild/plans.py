@@ -24,10 +24,7 @@ CONFIGURED: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
         ("share.record.lock.duration.ms", (15000, None)),
         ("share.auto.offset.reset", ("earliest", "latest", None)),
     ],
-    "streams": [
-        ("streams.num.standby.replicas", (0, 1, 2, None)),
-        ("streams.session.timeout.ms", (3000, None)),
-    ],
+    "streams": [("streams.num.standby.replicas", (0, 1, 2, None)), ("streams.session.timeout.ms", (3000, None))],
 }
 WAYS = (
     *((each,) for each in ASSIGNORS),

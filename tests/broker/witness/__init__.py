@@ -250,13 +250,7 @@ def conversions(run: Script) -> None:
     run.gone(MIXED, "m1", "member_left", partial(do, "close", name="m1"), "the consumer is being closed")
 
 
-PARTS = {
-    "consumer": consumers,
-    "classic": classics,
-    "share": shares,
-    "streams": streams,
-    "mixed": conversions,
-}
+PARTS = {"consumer": consumers, "classic": classics, "share": shares, "streams": streams, "mixed": conversions}
 
 
 ADMIN = "admin"

@@ -227,8 +227,7 @@ def last_time_ms(batch: bytes) -> int:
 
 
 @pytest.mark.parametrize(
-    ("logs", "end_ms", "group_id"),
-    [(life(), 1_795_444_885_000, "modern0"), (SHOP, 1_795_811_099_000, "checkout")],
+    ("logs", "end_ms", "group_id"), [(life(), 1_795_444_885_000, "modern0"), (SHOP, 1_795_811_099_000, "checkout")]
 )
 def test_a_group_is_not_blamed_for_partitions_that_came_after_its_log(
     logs: Path, end_ms: int, group_id: str, tmp_path: Path

@@ -17,11 +17,7 @@ from coordinator_core.records import CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.record_codec import DecodedRecord, decode_record
 from tests.core.wire.samples import sample_records
 
-HELD_BY_ANOTHER_TYPE = (
-    (22, 22, 1, 14),
-    (11, 22, 8),
-    (14, 10, 1, 22),
-)
+HELD_BY_ANOTHER_TYPE = ((22, 22, 1, 14), (11, 22, 8), (14, 10, 1, 22))
 """Types of records that once ended in a traceback: a current assignment of one type, and a member of another."""
 
 

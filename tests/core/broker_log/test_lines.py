@@ -121,10 +121,7 @@ MESSAGES = [
         "startTimeMs=1795901857001, endTimeMs=1795901857057, numRecords=9, numBytes=100).",
         (EventKind.COORDINATOR_LOADED, None, None, 0, None, None),
     ),
-    (
-        "[GroupId g] Expired offset for partition=my-topic-3",
-        (EventKind.OFFSET_EXPIRED, "g", None, None, None, None),
-    ),
+    ("[GroupId g] Expired offset for partition=my-topic-3", (EventKind.OFFSET_EXPIRED, "g", None, None, None, None)),
     (
         "Generated 6 tombstone records while cleaning up group metadata in 1 milliseconds.",
         (EventKind.CLEANED_UP, None, None, None, None, 1),

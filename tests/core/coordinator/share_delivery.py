@@ -10,12 +10,7 @@ from typing import Any
 
 from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
 from coordinator_core.coordinator.protocol import ApiError
-from coordinator_core.coordinator.share.delivery_types import (
-    Acknowledgement,
-    DeliverySettings,
-    LogBatch,
-    StateWrite,
-)
+from coordinator_core.coordinator.share.delivery_types import Acknowledgement, DeliverySettings, LogBatch, StateWrite
 from coordinator_core.coordinator.share.leader import SharePartitionLeader, as_told_by_leader
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateRecord

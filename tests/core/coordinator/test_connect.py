@@ -155,11 +155,7 @@ def test_partitions_beside_connectors_are_invalid() -> None:
 apis = st.sampled_from(["Heartbeat", "PrepareAssignment", "InstallAssignment"])
 anything = st.sampled_from([None, -1, 0, 1, 2, 3, "", "W1", "W2", GROUP, [], [{}], as_fields(A), b"x", {"a": 1}])
 data = st.fixed_dictionaries(
-    {
-        "groupId": st.just(GROUP),
-        "memberId": st.sampled_from(["W1", "W2"]),
-        "memberEpoch": st.integers(-2, 4),
-    },
+    {"groupId": st.just(GROUP), "memberId": st.sampled_from(["W1", "W2"]), "memberEpoch": st.integers(-2, 4)},
     optional={
         "rebalanceTimeoutMs": st.sampled_from([-1, 1_000]),
         "clientAssignors": st.sampled_from(

@@ -21,11 +21,7 @@ KINDS = {
 
 
 def shown_record(
-    kind: RecordType,
-    member: str,
-    value: Fields,
-    by_id: Callable[[Iterable[Fields]], str],
-    named: Callable[[str], str],
+    kind: RecordType, member: str, value: Fields, by_id: Callable[[Iterable[Fields]], str], named: Callable[[str], str]
 ) -> str:
     """What a record says; ``by_id`` shows partitions by topic id, ``named`` puts names in the place of member ids."""
     if kind is RecordType.OFFSET_COMMIT:

@@ -45,12 +45,7 @@ def test_bounds_are_those_of_the_model() -> None:
             {"group.consumer.min.session.timeout.ms": "45000"},
             "below group.consumer.min.session.timeout.ms=45000",
         ),
-        (
-            "CONSUMER",
-            {"consumer.session.timeout.ms": "1000"},
-            {"group.consumer.min.session.timeout.ms": "500"},
-            None,
-        ),
+        ("CONSUMER", {"consumer.session.timeout.ms": "1000"}, {"group.consumer.min.session.timeout.ms": "500"}, None),
         (
             "STREAMS",
             {"group.streams.num.warmup.replicas": "30"},
@@ -149,13 +144,7 @@ def test_workers_of_a_foreign_assignor_do_not_move() -> None:
 def test_one_rebalance_sends_the_metadata_of_all_members_to_the_leader() -> None:
     members = {name: ClassicMember(name, "c", "/h", 1, 1, None, b"12345", b"123") for name in "abcd"}
     sent = join_traffic(replace(STREAMS, members=members))
-    assert sent == {
-        "members": 4,
-        "metadataBytes": 20,
-        "assignmentBytes": 12,
-        "rebalanceBytes": 64,
-        "ifAllGotAll": 100,
-    }
+    assert sent == {"members": 4, "metadataBytes": 20, "assignmentBytes": 12, "rebalanceBytes": 64, "ifAllGotAll": 100}
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.groups.share.delivery import (
-    DeliveryChange,
-    StateBatch,
-    batches_from,
-    changes,
-    merge_batches,
-)
+from coordinator_core.groups.share.delivery import DeliveryChange, StateBatch, batches_from, changes, merge_batches
 from coordinator_core.groups.share.partition_offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareTopic, StatePartitionMetadata
 from coordinator_core.groups.share.state_log import (

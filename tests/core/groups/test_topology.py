@@ -83,10 +83,7 @@ def joined(fixed: int = 0, **more: Any) -> Topology:
     return topology(
         subtopology("0", ["clicks"], repartitionSinkTopics=["keyed"]),
         subtopology(
-            "1",
-            ["orders"],
-            repartitionSourceTopics=[internal_topic("keyed", fixed)],
-            copartitionGroups=[copartitioned],
+            "1", ["orders"], repartitionSourceTopics=[internal_topic("keyed", fixed)], copartitionGroups=[copartitioned]
         ),
     )
 

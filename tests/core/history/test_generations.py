@@ -105,8 +105,7 @@ def test_a_member_may_have_left_in_another_generation_or_a_first_writing(number,
 
 
 @pytest.mark.parametrize(
-    ("known", "again", "missing"),
-    [(2, False, None), (2, True, None), (3, False, "what generation 2 took away")],
+    ("known", "again", "missing"), [(2, False, None), (2, True, None), (3, False, "what generation 2 took away")]
 )
 def test_an_eager_leader_may_not_have_known_what_it_took_away_behind_a_hole(known, again, missing):
     """What no member has is in flight; that a generation is written again makes it no better known."""

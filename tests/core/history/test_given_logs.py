@@ -62,11 +62,7 @@ def test_a_group_without_a_trace_among_workers_may_lie_in_the_log_of_groups(
         ({GROUP_LOG: frozenset((0, 1))}, {}, "groups in partition 2 or higher"),
         ({GROUP_LOG: None}, {GROUP_LOG: 2}, "groups in others may be missing"),
         ({GROUP_LOG: None}, {}, "groups in others may be missing"),
-        (
-            {GROUP_LOG: GIVEN, CONNECT_LOG: GIVEN},
-            {GROUP_LOG: 1},
-            "how many partitions __worker_offsets has:",
-        ),
+        ({GROUP_LOG: GIVEN, CONNECT_LOG: GIVEN}, {GROUP_LOG: 1}, "how many partitions __worker_offsets has:"),
     ],
 )
 def test_a_list_is_not_whole_where_nothing_tells_how_many_partitions_there_are(

@@ -16,11 +16,7 @@ from tests.core.groups.share_delivery import Line, decoded_records, known_lines
 from tests.core.share_log import ShareLog
 
 WHOLE = Coverage({0: [(0, 10_000)], 1: [(0, 10_000)]})
-WANTED = {
-    "accept": DeliveryState.ACKNOWLEDGED,
-    "release": DeliveryState.AVAILABLE,
-    "reject": DeliveryState.ARCHIVED,
-}
+WANTED = {"accept": DeliveryState.ACKNOWLEDGED, "release": DeliveryState.AVAILABLE, "reject": DeliveryState.ARCHIVED}
 
 
 def rows_of(records: Iterable[AnyRecord], coverage: Coverage = WHOLE) -> list[SharePartitionRow]:

@@ -12,11 +12,7 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.state_directory import StateDirectory
 from tests.core.simulator.simulations import World, happened, told
 
-TOPICS = {
-    "quiet": {"partitions": 4},
-    "orders-eu": {"partitions": 2},
-    "orders-us": {"partitions": 3, "created": "5m"},
-}
+TOPICS = {"quiet": {"partitions": 4}, "orders-eu": {"partitions": 2}, "orders-us": {"partitions": 3, "created": "5m"}}
 CLUSTER = {"partitions": 1, "profile": "kip-1071"}
 BOUNCE = {"away": "4s", "step": "20s"}
 GROUPS: dict[str, dict[str, Any]] = {
@@ -53,22 +49,11 @@ GROUPS: dict[str, dict[str, Any]] = {
 CAUSES = {
     "warm": {"member_joined", "member_left_or_expired", "topic_created", "warmup_caught_up"},
     "topology": {"member_joined", "member_left_or_expired", "topology_changed"},
-    "topology-with-state": {
-        "member_joined",
-        "member_left_or_expired",
-        "topic_created",
-        "topology_changed",
-    },
+    "topology-with-state": {"member_joined", "member_left_or_expired", "topic_created", "topology_changed"},
     "static": {"member_joined", "static_member_left", "topic_created", "warmup_caught_up"},
     "regex": {"member_joined", "topic_created"},
     "shutdown": {"member_joined", "member_left_or_expired"},
-    "migration": {
-        "member_joined",
-        "member_left_or_expired",
-        "group_upgraded",
-        "group_downgraded",
-        "warmup_caught_up",
-    },
+    "migration": {"member_joined", "member_left_or_expired", "group_upgraded", "group_downgraded", "warmup_caught_up"},
 }
 
 
@@ -102,10 +87,7 @@ def test_the_copies_of_a_migration_are_right() -> None:
     world = World.of(2, lasts="10m", cluster=CLUSTER, topics=TOPICS, groups={"migration": GROUPS["migration"]})
     copies = [(row.basis, row.group_type, row.verdict) for row in world.verdicts() if row.assignor is None]
     copies += [(row.basis, row.group_type, row.verdict) for row in world.verdicts() if row.basis is Basis.DOWNGRADE]
-    assert copies == [
-        (Basis.UPGRADE, "STREAMS", Verdict.IDENTICAL),
-        (Basis.DOWNGRADE, "CLASSIC", Verdict.IDENTICAL),
-    ]
+    assert copies == [(Basis.UPGRADE, "STREAMS", Verdict.IDENTICAL), (Basis.DOWNGRADE, "CLASSIC", Verdict.IDENTICAL)]
 
 
 def test_threads_on_the_classic_protocol_subscribe_to_the_topics_between_their_subtopologies() -> None:

@@ -46,11 +46,7 @@ OWNED = i32(1) + text("t") + i32(2, 0, 3)
         (
             1,
             TOPICS + i32(-1) + OWNED,
-            {
-                "topics": ["t", "größe"],
-                "userData": None,
-                "ownedPartitions": [{"topic": "t", "partitions": [0, 3]}],
-            },
+            {"topics": ["t", "größe"], "userData": None, "ownedPartitions": [{"topic": "t", "partitions": [0, 3]}]},
         ),
         (
             2,
@@ -212,9 +208,7 @@ PROCESS = bytes(range(16))
             {
                 "latestSupportedVersion": 11,
                 "userEndPoint": b"",
-                "taskOffsetSums": [
-                    {"topicGroupId": 2, "partitionToOffsetSum": [{"partition": 5, "offsetSum": -2}]},
-                ],
+                "taskOffsetSums": [{"topicGroupId": 2, "partitionToOffsetSum": [{"partition": 5, "offsetSum": -2}]}],
             },
         ),
         (

@@ -164,8 +164,7 @@ PARTITION_METADATA = (
         + compact("t")
         + i32(3)
         + compact_array(
-            i32(0) + compact_array(compact("rack-a"), compact("rack-b")) + NO_TAGS,
-            i32(2) + compact_array() + NO_TAGS,
+            i32(0) + compact_array(compact("rack-a"), compact("rack-b")) + NO_TAGS, i32(2) + compact_array() + NO_TAGS
         )
         + NO_TAGS
     )
@@ -176,10 +175,7 @@ PARTITION_METADATA = (
                 "topicId": TOPIC_ID_TEXT,
                 "topicName": "t",
                 "numPartitions": 3,
-                "partitionMetadata": [
-                    {"partition": 0, "racks": ["rack-a", "rack-b"]},
-                    {"partition": 2, "racks": []},
-                ],
+                "partitionMetadata": [{"partition": 0, "racks": ["rack-a", "rack-b"]}, {"partition": 2, "racks": []}],
             }
         ]
     },

@@ -46,13 +46,7 @@ def commit(offset: int, time_ms: int | None, version: int = 1) -> bytes:
 
 
 def state(offset: int, time_ms: int, version: int) -> bytes:
-    value = {
-        "protocolType": "consumer",
-        "generation": 1,
-        "protocol": None,
-        "leader": None,
-        "members": [],
-    }
+    value = {"protocolType": "consumer", "generation": 1, "protocol": None, "leader": None, "members": []}
     value |= {"currentStateTimestamp": time_ms} if version > 1 else {}
     key = encode_key(RecordType.GROUP_METADATA, {"group": "g"})
     return message(offset, key, encode_value(RecordType.GROUP_METADATA, version, value), magic=0)

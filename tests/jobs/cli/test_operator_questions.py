@@ -33,10 +33,7 @@ def test_did_somebody_rewind_offsets():
     found = [row for row in answer("commits", "A-admin-879") if row["kind"] not in ("first", "forward", "unmoved")]
     assert [
         (row["topic"], row["partition"], row["kind"], row["offset_before"], row["offset_after"]) for row in found
-    ] == [
-        ("a-simple", 1, "reset", 1, 0),
-        ("a-simple", 1, "removed", 0, None),
-    ]
+    ] == [("a-simple", 1, "reset", 1, 0), ("a-simple", 1, "removed", 0, None)]
     reset, removed = found
     assert reset["cause"] == "administrator or consumer outside the group"
     assert (reset["since"]["partition"], reset["since"]["offset"]) == (0, 47)

@@ -125,12 +125,7 @@ def asked(folder, *arguments):
 
 @pytest.mark.parametrize(
     "question",
-    [
-        ["ev-never-existed"],
-        ["ev-never-existed", "--history"],
-        ["ev-b", "--at", "2026-01-01T00:00:50Z"],
-        ["ev-c"],
-    ],
+    [["ev-never-existed"], ["ev-never-existed", "--history"], ["ev-b", "--at", "2026-01-01T00:00:50Z"], ["ev-c"]],
     ids=" ".join,
 )
 def test_a_topic_that_is_not_there_has_no_owners_by_pattern(question, by_pattern):

@@ -167,10 +167,7 @@ def test_the_file_grows_and_gives_topics_end_offsets_and_settings(cluster, tmp_p
         assert json.loads(result.stdout) == {"file": str(out), **counts}
     assert len(out.read_text().splitlines()) == 18
     ends = {partition: end.offset for partition, end in newest_ends(out).items()}
-    assert ends == {
-        TopicPartition("orders", 0): 7,
-        TopicPartition("pay", 0): 7,
-    }
+    assert ends == {TopicPartition("orders", 0): 7, TopicPartition("pay", 0): 7}
     history = snapshot_files.read_topics(out)
     assert {(each.name, each.id, each.partitions, each.racks) for each in history.image_at(None).by_name.values()} == {
         ("orders", "-_orders", 2, (("a",), ("a",))),
@@ -248,10 +245,7 @@ def test_other_topics_in_a_new_snapshot_are_news_for_all_times(cluster, tmp_path
 @pytest.mark.parametrize("url", ["broker:9092", "kafka://", "kafka://broker:9092/__consumer_offsets"])
 def test_a_wrong_address_is_a_usage_error(url, tmp_path):
     result = run("snapshot", url, "--out", str(tmp_path / "x"))
-    assert (result.exit_code, result.stderr) == (
-        2,
-        f"error: invalid URL {url!r}: use kafka://HOST:PORT[,HOST:PORT]\n",
-    )
+    assert (result.exit_code, result.stderr) == (2, f"error: invalid URL {url!r}: use kafka://HOST:PORT[,HOST:PORT]\n")
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, monkeypatch):

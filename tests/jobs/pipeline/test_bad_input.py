@@ -64,10 +64,7 @@ def test_a_folder_that_is_not_there(tables: Tables) -> None:
     [
         ("ALTER TABLE {} SET TBLPROPERTIES ('" + FORMAT + "' = '99')", "format 99"),
         ("ALTER TABLE {} ADD COLUMNS (cluster_2 string)", None),
-        (
-            "CREATE OR REPLACE TABLE {} USING delta AS SELECT '' AS cluster",
-            "column run_id is missing",
-        ),
+        ("CREATE OR REPLACE TABLE {} USING delta AS SELECT '' AS cluster", "column run_id is missing"),
     ],
 )
 def test_a_table_of_another_form_is_left_alone(tables: Tables, change: str, problem: str | None) -> None:

@@ -209,11 +209,7 @@ def test_a_parquet_file_without_key_is_refused(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "expected"),
-    [
-        ("TIMESTAMP_NTZ'2026-07-02 00:00:00.007'", 1_782_950_400_007),
-        ("5L", 5),
-    ],
+    ("timestamp", "expected"), [("TIMESTAMP_NTZ'2026-07-02 00:00:00.007'", 1_782_950_400_007), ("5L", 5)]
 )
 def test_timestamps_of_every_kind(spark: SparkSession, tmp_path: Path, timestamp: str, expected: int) -> None:
     """pandas writes them without a time zone; its users name the timestamp type."""

@@ -181,10 +181,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(
     here = LeaseOwner.me()
     for owner in (here._replace(process=os.getppid()), here._replace(host="elsewhere")):
         hold(tables, owner, now + HOUR)
-        with (
-            pytest.raises(BusyError, match=re.escape(owner.text)),
-            held(tables, WRITER, HOUR),
-        ):
+        with pytest.raises(BusyError, match=re.escape(owner.text)), held(tables, WRITER, HOUR):
             pass
     for owner, until in (
         (here._replace(process=int(dead.stdout)), now + HOUR),

@@ -116,10 +116,7 @@ def verdict(rows: list[TargetAuditRow], epoch: int, basis: str | None = None) ->
 
 
 def generation_23(place: Places) -> str:
-    steps = (
-        (24, "A and B are told to join again", "C joins"),
-        (25, "C leaves", "C has caught up with 0_2"),
-    )
+    steps = ((24, "A and B are told to join again", "C joins"), (25, "C leaves", "C has caught up with 0_2"))
     rows = []
     for epoch, until, step in steps:
         of = Written(played("streams_migration", until), next(place))
@@ -231,13 +228,7 @@ def upgrade(place: Places) -> str:
     return table("generation | protocol that all members support", iter(rows))
 
 
-BLOCKS = {
-    "bounce": bounce,
-    "generation": generation_23,
-    "connect": connect,
-    "selection": selection,
-    "upgrade": upgrade,
-}
+BLOCKS = {"bounce": bounce, "generation": generation_23, "connect": connect, "selection": selection, "upgrade": upgrade}
 
 
 @pytest.mark.parametrize("name", BLOCKS)

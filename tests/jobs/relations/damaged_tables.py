@@ -15,9 +15,7 @@ from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name
-from jobs.relations import (
-    settings,
-)
+from jobs.relations import settings
 from jobs.sources.files import METADATA_TOPIC, REPLAYED_TOPICS, SNAPSHOT_SUFFIX
 from jobs.tables.history import HISTORY
 from tests.jobs.conftest import SAMPLE_LOGS

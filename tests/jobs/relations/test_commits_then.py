@@ -103,11 +103,7 @@ MUTATIONS = [
     (CommitsThen, "o.log_offset > coalesce(l.ended, -1)", "TRUE"),
     (CommitsThen, "producer_id, max(log_offset) AS log_offset", "producer_id, min(log_offset) AS log_offset"),
     (CommitsThen, "opened > ended THEN opened", "TRUE THEN opened"),
-    (
-        CommitsThen,
-        "max(log_offset) AS log_offset FROM written",
-        "min(log_offset) AS log_offset FROM written",
-    ),
+    (CommitsThen, "max(log_offset) AS log_offset FROM written", "min(log_offset) AS log_offset FROM written"),
 ]
 
 

@@ -77,10 +77,7 @@ CASES: dict[str, tuple[list[Row], list[Gap]]] = {
         [record(0, "a"), record(1, "a"), record(5, "b"), record(6, "b"), record(9)],
         [(2, 4, "missing"), (7, 8, "missing")],
     ),
-    "bytes in it that tell no offset": (
-        [record(0, "a"), record(1, "b"), untold(2), record(9)],
-        [(2, 8, "damaged")],
-    ),
+    "bytes in it that tell no offset": ([record(0, "a"), record(1, "b"), untold(2), record(9)], [(2, 8, "damaged")]),
     "such bytes before the first record of their file": (
         [record(0, "a"), record(8, "b"), *(row | {"source": "g"} for row in (untold(3), record(12, "c"), record(13)))],
         [(1, 7, "compaction"), (9, 11, "damaged")],

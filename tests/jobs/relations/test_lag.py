@@ -131,22 +131,14 @@ CASES: dict[str, tuple[list[Commit], list[tuple[int, int]], Expected]] = {
     "stopped": ([*RISING], ENDS, (59_000, "STOP", 1_500, "SILENT", "", None)),
     "at the end": ([*RISING], [(59_000, 400)], (59_000, "OK", 0, "SILENT", "", None)),
     "one commit": ([(0, 0)], ENDS, (59_000, "UNKNOWN", 1_900, "UNKNOWN", ONE, ONE)),
-    "end lost": (
-        [*RISING, (50_000, 1_900, "unknown")],
-        ENDS,
-        (59_000, "STOP", 1_500, "SILENT", "", None),
-    ),
+    "end lost": ([*RISING, (50_000, 1_900, "unknown")], ENDS, (59_000, "STOP", 1_500, "SILENT", "", None)),
     "removed": ([*RISING, (30_000, None), (40_000, 7)], ENDS, (59_000, "UNKNOWN", 1_893, "UNKNOWN", ONE, ONE)),
     "stalled": (
         [(each * 10_000, 50) for each in range(7)],
         [(0, 500), (60_000, 500)],
         (60_000, "STALL", 450, "IDLE_OR_STALLED", "", None),
     ),
-    "went back": (
-        [(0, 50), (40_000, 10), (59_000, 11)],
-        ENDS,
-        (59_000, "REWIND", 1_889, "REWIND", "", None),
-    ),
+    "went back": ([(0, 50), (40_000, 10), (59_000, 11)], ENDS, (59_000, "REWIND", 1_889, "REWIND", "", None)),
     "was at the end": ([*RISING], [(0, 0), (4_500, 400), (59_000, 1_900)], (59_000, "OK", 1_500, "SILENT", "", None)),
     "no end offset": ([*RISING], [(61_000, 500)], (AT_MS, "UNKNOWN", None, "SILENT", NO_END, None)),
 }

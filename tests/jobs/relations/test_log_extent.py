@@ -127,10 +127,7 @@ CASES: dict[str, Case] = {
         {**START, **gaps(4, 4), **UNKNOWN, "may_hide_ends": True, "asked": 5, "last": 2, "last_ms": 0},
     ),
     "an empty batch behind": both(
-        [row(0), empty(1, 4)],
-        {**START, **gaps(4)},
-        5,
-        {**START, **gaps(4), "asked": 5, "last": 0, "last_ms": 0},
+        [row(0), empty(1, 4)], {**START, **gaps(4)}, 5, {**START, **gaps(4), "asked": 5, "last": 0, "last_ms": 0}
     ),
     "an empty batch before": both(
         [empty(0, 4), row(5, source=FIRST)],
@@ -139,10 +136,7 @@ CASES: dict[str, Case] = {
         {**START, **gaps(2, at_end=False), "asked": 3, "end": 3, "left_out": 5, "left_out_ms": 0},
     ),
     "the end of its last batch is gone": both(
-        [row(0), row(1, 9, (1, 4))],
-        {**START, **WHOLE},
-        5,
-        {**START, **WHOLE, "asked": 5, "last": 1, "last_ms": 9},
+        [row(0), row(1, 9, (1, 4))], {**START, **WHOLE}, 5, {**START, **WHOLE, "asked": 5, "last": 1, "last_ms": 9}
     ),
     "damage before": both(
         [damaged(0, source=FIRST), row(3, 5, (2, 3), source=FIRST)],

@@ -18,14 +18,7 @@ from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.history.rows import MembershipRow
-from jobs.relations.sessions import (
-    LOST_AWAY,
-    RETURNED,
-    STAYS,
-    stored_lost_members,
-    stored_lost_sessions,
-    stored_stays,
-)
+from jobs.relations.sessions import LOST_AWAY, RETURNED, STAYS, stored_lost_members, stored_lost_sessions, stored_stays
 from jobs.settings import load
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY

@@ -111,12 +111,7 @@ def test_a_mutated_text_is_found(stores: list[tuple[Path, SnapshotSettings]], pa
 # --- what later runs brought ------------------------------------------------------------------------------------------
 
 BROUGHT = [("run 1", 50), ("run 1", 70), ("run 2", 90), ("run 2", 80), ("run 3", 60)]
-NEWS = {
-    "": SnapshotNews(None, 50),
-    "run 1": SnapshotNews(70, 60),
-    "run 2": SnapshotNews(90, 60),
-    "run 3": None,
-}
+NEWS = {"": SnapshotNews(None, 50), "run 1": SnapshotNews(70, 60), "run 2": SnapshotNews(90, 60), "run 3": None}
 
 
 @pytest.fixture

@@ -23,14 +23,7 @@ from jobs.sources.log_reader import LogReader, LogRow, by_partition
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.tables_of_logs import CLUSTER, append, fill
-from tests.matrix.removals import (
-    share_damaged,
-    share_hole,
-    share_part,
-    share_unreadable,
-    without_share,
-    without_topic,
-)
+from tests.matrix.removals import share_damaged, share_hole, share_part, share_unreadable, without_share, without_topic
 
 GROUP_LOG, SHARE_LOG = LOG_TOPICS[Family.GROUP], LOG_TOPICS[Family.SHARE]
 SHARED = "D-share-38"

@@ -19,10 +19,7 @@ OLD = "#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\nexit 1\n"
 NEEDS = "Spark needs Java 17 or later"
 
 
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [(None, "does not exist"), (OLD, "version 11.0.2")],
-)
+@pytest.mark.parametrize(("script", "problem"), [(None, "does not exist"), (OLD, "version 11.0.2")])
 def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str | None, problem: str) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

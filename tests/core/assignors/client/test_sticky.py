@@ -155,10 +155,7 @@ def test_a_claim_of_two_in_one_generation_is_nobody_s() -> None:
 def test_an_old_user_data_without_generation_counts_while_no_generation_is_known() -> None:
     image = TopicImage.of([Topic("t", "", 2), Topic("u", "", 2)])
     old = owning(ClassicMemberSpec(["t"]), [("t", 1)], 0)
-    members = {
-        "m1": ClassicMemberSpec(["t"]),
-        "m2": ClassicMemberSpec(["t"], user_data=old.user_data[:-4]),
-    }
+    members = {"m1": ClassicMemberSpec(["t"]), "m2": ClassicMemberSpec(["t"], user_data=old.user_data[:-4])}
     work = run("sticky", members, image)
     assert work.members == {"m1": [("t", 0)], "m2": [("t", 1)]}
     assert work.memory == -1

@@ -37,10 +37,7 @@ def test_a_sound_assignment_breaks_nothing() -> None:
     ("members", "breach"),
     [
         (with_change("m1", active=[("0", 0)]), TaskBreach(TaskInvariant.TASKS_MATCH, "m1", ("m1",))),
-        (
-            with_change("m1", topics=["in"]),
-            TaskBreach(TaskInvariant.SUBSCRIBED, ("side", 0), ("m1",)),
-        ),
+        (with_change("m1", topics=["in"]), TaskBreach(TaskInvariant.SUBSCRIBED, ("side", 0), ("m1",))),
         (
             with_change("m1", active=[("0", 0), ("1", 0)]),
             TaskBreach(TaskInvariant.ONE_SUBTOPOLOGY, "side", ("m1", "m2")),

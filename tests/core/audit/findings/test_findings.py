@@ -13,12 +13,7 @@ from coordinator_core.audit.findings.committed_offsets import COMMIT_BYTES
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, about_cluster, marked
 from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
-from coordinator_core.audit.folds.group_history import (
-    NO_SHARE_LOGS,
-    NO_TOPICS,
-    GroupHistory,
-    TopicsAtEnd,
-)
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory, TopicsAtEnd
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import TopicReach
@@ -293,9 +288,7 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
     counts = {None: ("one after the other: 6 rebalances;", False), 2: ("6 rebalances, 2 moves;", True)}
     for moved, (says, is_complete) in counts.items():
         (known,) = found(
-            FindingKind.ROLLING_DEPLOY,
-            memberships=members,
-            rebalances=[rows[0]._replace(units_moved=moved), *rows[1:]],
+            FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=[rows[0]._replace(units_moved=moved), *rows[1:]]
         )
         assert says in known.detail
         assert known.history_complete == is_complete

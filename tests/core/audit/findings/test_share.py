@@ -241,11 +241,7 @@ def test_an_initialized_share_partition_without_state_is_an_orphan() -> None:
 
 @pytest.mark.parametrize(
     "logs",
-    [
-        ShareLogs({0: MINUTE}, frozenset()),
-        ShareLogs({0: 1_999}, frozenset((0,))),
-        ShareLogs({}, frozenset()),
-    ],
+    [ShareLogs({0: MINUTE}, frozenset()), ShareLogs({0: 1_999}, frozenset((0,))), ShareLogs({}, frozenset())],
     ids=["not from its beginning", "ends before", "not there"],
 )
 def test_a_state_log_that_was_not_read_as_far_proves_no_orphan(logs: ShareLogs) -> None:

@@ -44,10 +44,7 @@ def gathered(lines: list[BrokerEvent], *rows: Any) -> GroupHistory:
 
 def departure(member_id: str = "m", *, second: int = 20, **more: Any) -> list[Any]:
     left = at(second)
-    return [
-        member(member_id, at(1), left, **more),
-        rebalance(3, left, causes=(cause(GONE, member_id, left),)),
-    ]
+    return [member(member_id, at(1), left, **more), rebalance(3, left, causes=(cause(GONE, member_id, left),))]
 
 
 def kinds(history: GroupHistory) -> list[str]:

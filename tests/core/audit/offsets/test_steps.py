@@ -331,8 +331,7 @@ def test_a_commit_that_names_its_member_in_its_metadata_is_of_that_member():
 
 
 @pytest.mark.parametrize(
-    ("committer", "cause"),
-    [("b", StepCause.NOT_OWNER), ("a", StepCause.UNKNOWN), ("not a member", StepCause.UNKNOWN)],
+    ("committer", "cause"), [("b", StepCause.NOT_OWNER), ("a", StepCause.UNKNOWN), ("not a member", StepCause.UNKNOWN)]
 )
 def test_a_member_that_did_not_own_the_partition_sets_it_back(committer, cause):
     """As a member of a franz-go client that has lost it, and still commits what it had read."""

@@ -664,12 +664,7 @@ MUTATIONS = (
         _rules(Rule.REGEX_TOPICS_WRONG),
         _rules(*OF_HASH),
     ),
-    Mutation(
-        "a regex that loses a topic",
-        _edit((16,), _lost_topic),
-        _rules(Rule.REGEX_TOPIC_LOST),
-        _rules(*OF_HASH),
-    ),
+    Mutation("a regex that loses a topic", _edit((16,), _lost_topic), _rules(Rule.REGEX_TOPIC_LOST), _rules(*OF_HASH)),
     Mutation(
         "no target record of a member",
         _drop(TARGETS, _first_target),

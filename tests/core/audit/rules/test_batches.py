@@ -79,11 +79,7 @@ def test_leader_epochs_do_not_go_back() -> None:
     steady = [0, *[1] * (len(records) - 1)]
     assert judged(records, None, *steady) == []
     (row,) = judged(records, None, *steady[:-2], 0, 1)
-    assert (row.rule, row.at, row.detail) == (
-        Rule.LOG_LEADER_EPOCH_WENT_BACK,
-        records[-2].at,
-        "leader epoch 0 after 1",
-    )
+    assert (row.rule, row.at, row.detail) == (Rule.LOG_LEADER_EPOCH_WENT_BACK, records[-2].at, "leader epoch 0 after 1")
 
 
 def test_times_go_back_by_no_more_than_clocks_are_apart() -> None:

@@ -29,9 +29,7 @@ STREAMS = (RecordType.STREAMS_GROUP_METADATA, STREAMS_TARGET)
 
 
 def audited(
-    records: list[CoordinatorRecord],
-    coverage: Coverage | None = EVERYTHING,
-    settings: AuditSettings | None = None,
+    records: list[CoordinatorRecord], coverage: Coverage | None = EVERYTHING, settings: AuditSettings | None = None
 ) -> list[TargetAuditRow]:
     group = Group(records[0].group_id, from_start=True)
     return list(audit_group(records, group, sample()[1], settings, coverage))

@@ -193,10 +193,7 @@ def test_of_another_assignor_only_the_invariants_are_known() -> None:
     row = other_assignor({"W1": [ALL], "W9": []})
     assert row.verdict == Verdict.UNKNOWN
     row = other_assignor({"W1": [{**ALL, "connectors": ["A", "B", "C"]}]})
-    assert (row.verdict, row.differences) == (
-        Verdict.INVALID,
-        ("connector C: given to W1, which may not have it",),
-    )
+    assert (row.verdict, row.differences) == (Verdict.INVALID, ("connector C: given to W1, which may not have it",))
 
 
 # --- what was not seen -----------------------------------------------------------------------------------------------

@@ -63,10 +63,7 @@ def test_work_that_is_listed_or_given_twice_is_invalid() -> None:
 @pytest.mark.parametrize(("offset", "verdict"), [(3, Verdict.DIVERGENT), (4, Verdict.IDENTICAL)])
 def test_at_one_offset_of_the_config_topic_there_is_one_configuration(offset: int, verdict: Verdict) -> None:
     """Task 1 is stopped: at another offset it may be configured no more."""
-    later = {
-        "w1": worker(offset, {}, had={"c": [-1, 0]}),
-        "w2": worker(offset, {}, had={"c": [1]}, revoked={"c": [1]}),
-    }
+    later = {"w1": worker(offset, {}, had={"c": [-1, 0]}), "w2": worker(offset, {}, had={"c": [1]}, revoked={"c": [1]})}
     assert [row.verdict for row in audited(RIGHT, later)] == [Verdict.IDENTICAL, verdict]
 
 

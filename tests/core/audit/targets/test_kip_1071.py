@@ -29,11 +29,7 @@ from tests.core.coordinator.transcript import GROUP
 
 TARGET = RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("streams_*.txt"))
-BY_OFFSETS = {
-    "streams_migration": [24, 25],
-    "streams_processes": [4, 6, 7],
-    "streams_warmup": [4, 5],
-}
+BY_OFFSETS = {"streams_migration": [24, 25], "streams_processes": [4, 6, 7], "streams_warmup": [4, 5]}
 """The targets of each transcript that depend on task offsets."""
 
 
@@ -117,10 +113,7 @@ def test_copies_of_a_conversion_are_compared_with_what_they_copy() -> None:
 def test_a_wrong_copy_diverges() -> None:
     play = _changed("streams_migration", 23, "A", lambda value: value["standbyTasks"][0].update(partitions=[1, 3]))
     row = _of_epoch(audited(play), 23, Basis.UPGRADE)
-    assert (row.verdict, row.differences) == (
-        Verdict.DIVERGENT,
-        ("standby task 0_5: A expected, no member recorded",),
-    )
+    assert (row.verdict, row.differences) == (Verdict.DIVERGENT, ("standby task 0_5: A expected, no member recorded",))
     play.log[:] = [each._replace(at=each.at._replace(timestamp_ms=0)) for each in play.log]
     assert _of_epoch(audited(play), 23, Basis.UPGRADE).verdict is Verdict.DIVERGENT, "1970 is a time"
     play.log[:] = [each._replace(at=each.at._replace(timestamp_ms=-1)) for each in play.log]
