@@ -18,13 +18,12 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from jobs import nightly_run, settings
-from jobs.cli.app import app
 from jobs.tables import session
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
+from tests.commands import run_command
 from tests.jobs.conftest import SMALL
 from tests.jobs.null_listener import NullListener
 
@@ -104,7 +103,7 @@ def of_answers(where: list[str], groups: list[str], topics: list[str]) -> Digest
     """A digest of what each command prints as JSON about these groups and topics, from files or tables."""
     found = {}
     for words in _questions(groups, topics):
-        result = CliRunner().invoke(app, ["--json", *words, *where])
+        result = run_command("--json", *words, *where)
         found[" ".join(words)] = f"{result.exit_code} {_digest([_steady(result.stdout)])}"
     return found
 
@@ -123,10 +122,10 @@ def _questions(groups: list[str], topics: list[str]) -> Iterator[list[str]]:
 
 def names_of(where: list[str]) -> tuple[list[str], list[str]]:
     """The groups, and the topics that they committed to."""
-    printed = CliRunner().invoke(app, ["--json", "groups", *where]).stdout.splitlines()
+    printed = run_command("--json", "groups", *where).stdout.splitlines()
     groups = sorted({row.get("groupId") or row.get("group_id") or row.get("group") for row in map(json.loads, printed)})
     chosen = [group for group in groups if group][::5]
-    lines = [CliRunner().invoke(app, ["--json", "offsets", group, *where]).stdout for group in chosen]
+    lines = [run_command("--json", "offsets", group, *where).stdout for group in chosen]
     rows = [json.loads(line) for text in lines for line in text.splitlines()]
     return chosen, sorted({row["topic"] for row in rows if "topic" in row})[:5]
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from typer.testing import CliRunner
-
-from jobs.cli.app import app
 from tests.broker.kafka import Line
-
-
-def printed(*command: str) -> list[Line]:
-    """The JSON lines of a command that needs no Spark."""
-    result = CliRunner().invoke(app, [*command, "--json"])
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def like(ours: Any, theirs: Any) -> Any:

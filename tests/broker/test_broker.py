@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.against_admin import differences, like, printed
+from tests.broker.against_admin import differences, like
 from tests.broker.kafka import Clients, Line, broker
 from tests.broker.scenario import PAID, Event, Scenario, first_half, second_half
+from tests.commands import rows_of_command
 from tests.shared_data import ROOT
 
 KEPT = ("__consumer_offsets-*", "__cluster_metadata-*", "__share_group_state-*")
@@ -77,7 +78,7 @@ def test_every_group_at_every_moment_is_what_admin_said(recorded):
     for admin in recorded.seen:
         ends = [f"--at-offset={partition}:{end}" for partition, end in admin["ends"].items()]
         moment = ["--at", str(admin["at_ms"]), *ends]
-        described = printed("describe", "--log", str(recorded.logs), "--all", *moment)
+        described = rows_of_command("describe", "--log", recorded.logs, "--all", *moment)
         assert differences(admin["groups"], described) == [], admin["what"]
 
 
@@ -96,9 +97,9 @@ def test_both_nights_end_with_what_admin_said(recorded):
 
 def test_tables_and_segments_tell_the_same_history(recorded):
     from_tables = separately("rebalances", "--tables", str(recorded.tables), "--json")
-    from_segments = printed("rebalances", "--log", str(recorded.logs))
+    from_segments = rows_of_command("rebalances", "--log", recorded.logs)
     # A consumer does not get the records that end transactions. So it cannot know whether these offsets had records.
-    with_holes = {row["logPartition"] for row in printed("offsets", PAID, "--log", str(recorded.logs))}
+    with_holes = {row["logPartition"] for row in rows_of_command("offsets", PAID, "--log", recorded.logs)}
     doubtful = [row for row in from_tables if row["missing"] is not None]
     assert {row["at"]["partition"] for row in doubtful} <= with_holes
     places = [row["at"] for row in doubtful]
@@ -113,7 +114,7 @@ def test_tables_and_segments_tell_the_same_history(recorded):
 
 
 def test_rebalances_have_the_causes_of_the_script(recorded):
-    rebalances = printed("rebalances", "--log", str(recorded.logs))
+    rebalances = rows_of_command("rebalances", "--log", recorded.logs)
     explained = 0
     for event in recorded.events:
         during = [each for each in rebalances if event.began_ms <= each["at"]["timestamp_ms"] <= event.ended_ms]
@@ -124,7 +125,7 @@ def test_rebalances_have_the_causes_of_the_script(recorded):
 
 
 def test_a_static_member_bounces_without_a_rebalance(recorded):
-    rows = printed("history", "orders", "--log", str(recorded.logs))
+    rows = rows_of_command("history", "orders", "--log", recorded.logs)
     lives = [each for each in rows if each["table"] == "memberships" and each["instance_id"] == "till-3"]
     first, second = lives
     assert (first["came_by"], first["went_by"]) == ("join", "static replacement")
@@ -132,7 +133,7 @@ def test_a_static_member_bounces_without_a_rebalance(recorded):
 
 
 def test_all_targets_are_identical_and_no_rule_fires(recorded):
-    rows = printed("audit", "--log", str(recorded.logs))
+    rows = rows_of_command("audit", "--log", recorded.logs)
     assert [each for each in rows if each["table"] == "violations"] == []
     verdicts = Counter(each["verdict"] for each in rows if each["table"] == "target_audits")
     assert verdicts.keys() == {"identical"}
@@ -141,7 +142,7 @@ def test_all_targets_are_identical_and_no_rule_fires(recorded):
 
 @pytest.mark.parametrize("group", ["orders", "reports", "thumbnails", "word-count"])
 def test_the_history_of_a_group(recorded, group):
-    rows = printed("history", group, "--log", str(recorded.logs))
+    rows = rows_of_command("history", group, "--log", recorded.logs)
     tables = {each["table"] for each in rows}
     assert {"group_epochs", "rebalances", "memberships", "assignments"} <= tables
     assert [each for each in rows if each["table"] == "violations"] == []

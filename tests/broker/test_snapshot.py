@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli.app import app
 from jobs.relations.settings import read_settings
 from jobs.sources.snapshot_files import read_topics
 from jobs.tables.folder_reader import FolderReader
 from tests.broker.kafka import broker, free_ports
-from tests.broker.test_broker import printed, separately
+from tests.broker.test_broker import separately
+from tests.commands import rows_of_command, run_command
 
 LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SASL_SSL")
 LEVEL = 30
@@ -44,7 +44,7 @@ class Secured:
         return ["--config", str(file)]
 
     def snapshot(self, protocol: str, *options: str, out: Path) -> Result:
-        return CliRunner().invoke(app, ["snapshot", self.address(protocol), "--out", str(out), "--quiet", *options])
+        return run_command("snapshot", self.address(protocol), "--out", out, "--quiet", *options)
 
 
 def certificate(home: Path) -> Path:
@@ -167,13 +167,13 @@ def test_ingest_stores_snapshots_and_answers_lag_and_settings(secured: Secured, 
     steps = separately("nightly", live, "--tables", tables, *options, "--json")
     assert {each["ended"] for each in steps} <= {"done", "skipped"}
     assert next(each for each in steps if each["step"] == "ingest")["counts"]["snapshots"] == 2
-    lag: list[dict[str, Any]] = printed("offsets", "orders", "--tables", tables)
+    lag: list[dict[str, Any]] = rows_of_command("offsets", "orders", "--tables", tables)
     assert [(each["endOffset"], each["lag"]) for each in lag] == [(10, 0)]
     shown = read_settings(FolderReader(tables), "default")
     (run,) = shown.levels
     assert run.levels == (LEVEL, LEVEL)
     assert run.first_ms < run.last_ms
-    assert {row["verdict"] for row in printed("audit", "--tables", tables) if "verdict" in row} == {"identical"}
+    assert {row["verdict"] for row in rows_of_command("audit", "--tables", tables) if "verdict" in row} == {"identical"}
 
 
 def test_a_refused_ingest_ends_with_one_error(secured: Secured, tmp_path: Path) -> None:

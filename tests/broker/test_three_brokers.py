@@ -14,9 +14,10 @@ from coordinator_core.records import Family
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import by_partition
 from jobs.sources.topics import topic_history
-from tests.broker.against_admin import Line, printed
+from tests.broker.against_admin import Line
 from tests.broker.kafka import KAFKA, START_S, Clients, broker, free_ports
 from tests.broker.wild.second_broker import REPLICATED, start_second
+from tests.commands import rows_of_command
 
 pytestmark = pytest.mark.long
 
@@ -92,14 +93,14 @@ def copies(home: Path) -> list[str]:
 
 
 def test_no_assignment_is_taken_for_wrong_while_a_broker_is_away(home: Path) -> None:
-    rows = [row for row in printed("audit", *copies(home)) if row["table"] == "target_audits"]
+    rows = [row for row in rows_of_command("audit", *copies(home)) if row["table"] == "target_audits"]
     assert {row["group_id"] for row in rows} == {*ASSIGNORS}
     assert [row for row in rows if row["verdict"] != "identical"] == []
     assert any("without the racks of broker 3" in (row["fitted"] or "") for row in rows)
 
 
 def test_brokers_that_go_and_come_back_are_causes(home: Path) -> None:
-    causes = [cause for row in printed("rebalances", *copies(home)) for cause in row["causes"]]
+    causes = [cause for row in rows_of_command("rebalances", *copies(home)) for cause in row["causes"]]
     assert [cause for cause in causes if cause["kind"] == "unknown"] == []
     details = {cause["detail"] for cause in causes if cause["kind"] == "rack_changed"}
     assert {f"broker {number} went: racks of its replicas" for number in (2, 3)} <= details
@@ -116,8 +117,8 @@ def test_a_kill_is_told_from_a_shutdown(home: Path) -> None:
 
 def test_each_copy_alone_and_all_together_tell_the_same(home: Path) -> None:
     def told(*arguments: str) -> set[tuple[str, int]]:
-        return {(row["group_id"], row["to_epoch"]) for row in printed("rebalances", *arguments)}
+        return {(row["group_id"], row["to_epoch"]) for row in rows_of_command("rebalances", *arguments)}
 
-    first: list[Line] = printed("groups", "--log", str(home / "data"))
+    first: list[Line] = rows_of_command("groups", "--log", home / "data")
     assert {row["group"] for row in first if "group" in row} == {*ASSIGNORS}
     assert told(*copies(home)) == told("--log", str(home / "data"))

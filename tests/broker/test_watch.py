@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.broker.kafka import Clients, broker, free_ports
-from tests.broker.test_broker import printed
+from tests.commands import rows_of_command
 
 GROUP = "orders-service"
 CONSUMER = {"topics": ["orders"], "group": GROUP, "settings": {"group.protocol": "consumer"}}
@@ -96,7 +96,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Line], list[
         again.until(lambda lines: causes(lines).count("member_left_or_expired") >= 2)
         again.stop()
         second = again.lines()
-    rows = printed("rebalances", "--log", str(home / "data"), "--group", GROUP)
+    rows = rows_of_command("rebalances", "--log", home / "data", "--group", GROUP)
     return first, second, rows, home
 
 

@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.broker.kafka import KAFKA, START_S, Clients, broker, free_ports
-from tests.broker.test_broker import printed
 from tests.broker.test_watch import Line, Watch
 from tests.broker.wild.second_broker import REPLICATED, start_second
+from tests.commands import rows_of_command
 
 LOG_PARTITIONS = 4
 GROUPS = [
@@ -86,7 +86,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Line], list[
         last.close()
         second.terminate()
         second.wait(START_S)
-    return again.lines(), printed("rebalances", "--log", str(home / "data")), served, home
+    return again.lines(), rows_of_command("rebalances", "--log", home / "data"), served, home
 
 
 def test_nothing_is_lost_or_told_twice_over_a_fail_over_and_a_kill(watched) -> None:

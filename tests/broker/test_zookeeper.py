@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.broker.against_admin import Line, printed
+from tests.broker.against_admin import Line
 from tests.broker.kafka import Clients
 from tests.broker.older import older_broker
 from tests.broker.test_three_brokers import ASSIGNORS, join
+from tests.commands import rows_of_command
 
 pytestmark = pytest.mark.long
 
@@ -58,17 +59,17 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 def test_without_lines_of_the_broker_assignments_are_not_judged(recorded: Recorded) -> None:
-    rows = printed("audit", *recorded.logs)
+    rows = rows_of_command("audit", *recorded.logs)
     assert [row for row in rows if row["table"] == "violations"] == []
     assert {row["verdict"] for row in rows if row["table"] == "target_audits"} == {"unknown"}
     assert all("(ZooKeeper)" in row["missing"] for row in rows if row["table"] == "target_audits")
 
 
 def test_lines_of_the_broker_tell_the_topics_and_the_causes(recorded: Recorded) -> None:
-    rows = printed("audit", *recorded.lines)
+    rows = rows_of_command("audit", *recorded.lines)
     assert [row for row in rows if row["table"] == "violations"] == []
     assert {row["verdict"] for row in rows if row["table"] == "target_audits"} == {"identical"}
-    told = [cause for row in printed("rebalances", *recorded.lines) for cause in row["causes"]]
+    told = [cause for row in rows_of_command("rebalances", *recorded.lines) for cause in row["causes"]]
     # A leader may look at topics before a broker that starts knows them all, and joins again.
     causes = Counter(cause["kind"] for cause in told)
     assert causes["unknown"] == 0
@@ -80,13 +81,13 @@ def test_lines_of_the_broker_tell_the_topics_and_the_causes(recorded: Recorded) 
 def test_groups_and_offsets_are_as_admin_said(recorded: Recorded) -> None:
     assert recorded.said["groups"].keys() == {*ASSIGNORS}
     for group, said in recorded.said["groups"].items():
-        (ours,) = printed("describe", group, *recorded.logs)
+        (ours,) = rows_of_command("describe", group, *recorded.logs)
         theirs, mine = said["describe_consumer"], ours["describe_consumer"]
         names = ("groupState", "partitionAssignor", "isSimpleConsumerGroup")
         assert {name: mine[name] for name in names} == {name: theirs[name] for name in names}
         assert held(mine) == held(theirs)
         assert len(held(mine)) == 1
-        offsets = printed("offsets", group, *recorded.logs)
+        offsets = rows_of_command("offsets", group, *recorded.logs)
         committed = {f"{row['topic']}-{row['partition']}": row["offset"] for row in offsets}
         assert committed == {at: each["offset"] for at, each in said["offsets"].items()}
 

@@ -6,10 +6,9 @@ import tempfile
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 GROUP = "payments"
@@ -20,7 +19,7 @@ def main() -> None:
     """Write the picture."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder, "report.html")
-        CliRunner().invoke(app, ["report", "--log", str(ROOT / "data/samples/shop"), "--out", str(page_file)])
+        run_command("report", "--log", ROOT / "data/samples/shop", "--out", page_file)
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = chromium.new_page(viewport={"width": 1440, "height": 1150})
         page.goto(f"{page_file.as_uri()}#group={GROUP}")

@@ -11,13 +11,12 @@ from typing import NamedTuple
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request
-from typer.testing import CliRunner
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from jobs.cli.app import app
 from jobs.report.build import ReportHeader, build
 from jobs.report.render import to_html
 from jobs.settings import load
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 GROUP = "A-coop-a2d7"
@@ -35,7 +34,7 @@ class Opened(NamedTuple):
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page = tmp_path_factory.mktemp("report") / "report.html"
-    result = CliRunner().invoke(app, ["report", "--log", str(ROOT / "data/samples/logs"), "--out", str(page)])
+    result = run_command("report", "--log", ROOT / "data/samples/logs", "--out", page)
     assert result.exit_code == 0, result.output
     return page
 
@@ -452,7 +451,7 @@ def test_lag_over_time_where_end_offsets_are_given(browser, tmp_path):
     (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
     page_file = tmp_path / "r.html"
     given = ["--log", str(ROOT / "data/samples/shop"), "--end-offsets", str(tmp_path / "ends.jsonl")]
-    assert CliRunner().invoke(app, ["report", *given, "--out", str(page_file)]).exit_code == 0
+    assert run_command("report", *given, "--out", page_file).exit_code == 0
     data = json.loads(page_file.with_suffix(".json").read_text())
     (group,) = (each for each in data["groups"] if each["line"]["group_id"] == "payments")
     page = browser.new_page(viewport={"width": 1440, "height": 900}, offline=True)

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
-from typer.testing import CliRunner
 
 from jobs import settings
-from jobs.cli.app import app
 from jobs.tables import session
 from tests.broker.kafka import free_ports
 from tests.clients.matrix import CLIENTS, Client
 from tests.cluster.standalone import QUICK, kill_tree
+from tests.commands import text_of_command
 from tests.shared_data import ROOT
 
 UV: Final = Path(sys.prefix) / "bin" / "uv"
@@ -108,9 +107,7 @@ def expected() -> list[str]:
     """Return what each question prints about the log files, by this environment."""
     printed = []
     for question in QUESTIONS:
-        done = CliRunner().invoke(app, [*question, "--log", str(LOG), "--json"])
-        assert done.exit_code == 0, done.output
-        printed.append(done.stdout)
+        printed.append(text_of_command(*question, "--log", LOG, "--json"))
     return printed
 
 

@@ -7,10 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.groups.describe import POSSIBLY_THERE
-from jobs.cli.app import app
+from tests.commands import text_of_command
 from tests.differential.checkpoints import Difference, Tally, compare_groups
 from tests.differential.decoded import Line, read_lines
 from tests.differential.test_checkpoints import reason, rebalancing_groups
@@ -24,9 +23,7 @@ def described(logs: Path, checkpoint: Line) -> dict[str, Line]:
     arguments = ["describe", "--all", "--json", "--log", str(logs)]
     for partition, end in checkpoint["co_end"].items():
         arguments += ["--at-offset", f"{partition}:{end}"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    lines = [json.loads(line) for line in text_of_command(*arguments).splitlines()]
     return {line.pop("group"): line for line in lines}
 
 

@@ -7,13 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.wire import json_lines
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.json_lines import Place, line, lines
-from jobs.cli.app import app
 from jobs.sources.files import find_logs
+from tests.commands import text_of_command
 from tests.shared_data import CORPUS
 
 DECODED = sorted(CORPUS.rglob("decoded.jsonl.gz"))
@@ -25,9 +24,7 @@ def text_of(path: Path) -> str:
 
 
 def dumped(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(app, ["dump", *map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return text_of_command("dump", *arguments)
 
 
 def name(path: Path) -> str:

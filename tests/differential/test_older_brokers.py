@@ -7,9 +7,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import rows_of_command
 from tests.shared_data import CORPUS
 
 OLDER = CORPUS / "oldbrokers"
@@ -18,9 +17,7 @@ pytestmark = pytest.mark.skipif(not OLDER.exists(), reason="the recorded logs ar
 
 
 def asked(question: str, name: str, *options: str) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, ["--json", question, "--log", str(OLDER / name / "logs.tar.xz"), *options])
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return rows_of_command(question, "--log", OLDER / name / "logs.tar.xz", *options)
 
 
 @pytest.mark.parametrize(("name", "many"), [("r332", 73), ("three", 104)])

@@ -15,13 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
 from jobs import settings
-from jobs.cli.app import app
 from jobs.tables import registered, session
 from jobs.tables.delta import Tables
 from jobs.tables.table import Table
+from tests.commands import run_command
 from tests.jobs.conftest import SMALL
 
 
@@ -61,7 +59,7 @@ def main(
     for number, command in enumerate(commands, 1):
         if killed_before is not None and number == len(commands):
             kill_before(killed_before)
-        done = CliRunner().invoke(app, command)
+        done = run_command(*command)
         assert done.exit_code in (0, 3), (command, done.output, repr(done.exception))
         print(json.dumps({"printed": done.stdout, "code": done.exit_code}), flush=True)
 

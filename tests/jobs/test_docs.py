@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typer.testing import CliRunner
-
-from jobs.cli.app import app
 from jobs.docs.__main__ import DOCS, pages
+from tests.commands import run_command
 
 
 def test_each_page_is_current() -> None:
@@ -15,7 +13,7 @@ def test_each_page_is_current() -> None:
 
 def test_the_readme_quotes_what_explain_says():
     logs = DOCS.parent / "data" / "samples" / "logs"
-    told = CliRunner().invoke(app, ["explain", "B-range-5175@6", "--log", str(logs)]).stdout.splitlines()
+    told = run_command("explain", "B-range-5175@6", "--log", logs).stdout.splitlines()
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     of_first = readme.partition("data/samples/incident")[0].splitlines()
     quoted = [line.strip().removesuffix("]") for line in of_first if line.endswith(" ...]")]

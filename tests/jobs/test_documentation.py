@@ -8,11 +8,10 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.assignors.case_files.case_types import RUNNERS, run_case
 from coordinator_core.coordinator.traces.run import _STEPS
-from jobs.cli.app import app
+from tests.commands import run_command, text_of_command
 from tests.shared_data import ROOT
 
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -35,14 +34,12 @@ def test_the_site_builds_strictly(tmp_path):
 def test_a_command_of_a_tutorial_answers(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = [str(tmp_path / each) if each.endswith(".html") else each for each in arguments]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.stderr
-    assert "(0)" not in (result.stdout or "(0)").splitlines()[0]
+    assert "(0)" not in (text_of_command(*arguments) or "(0)").splitlines()[0]
 
 
 def test_what_the_tutorial_quotes_is_what_the_command_says(monkeypatch):
     monkeypatch.chdir(ROOT)
-    said = CliRunner().invoke(app, ["explain", "B-range-5175@6", "--log", "data/samples/logs"]).stdout
+    said = run_command("explain", "B-range-5175@6", "--log", "data/samples/logs").stdout
     quoted = [line.strip() for line in TUTORIAL.splitlines() if line.startswith("    ") and line.strip().endswith(".")]
     quoted = [line for line in quoted if "B-range-5175" in line and "incident" not in line]
     assert len(quoted) == 3
@@ -60,7 +57,7 @@ def test_what_a_page_quotes_of_an_answer_with_broker_logs_is_what_the_command_sa
         if line.startswith(("    coordinator-audit ", "    $ coordinator-audit ")):
             command = line.split("coordinator-audit ")[1].split()
         elif command and "data/samples/incident/server.log" in command and line.startswith("    "):
-            text = CliRunner().invoke(app, command).stdout
+            text = run_command(*command).stdout
             assert all(part in text for part in line.strip().removesuffix(" ...]").split("  ")), line
             quoted += 1
         elif line.strip():
@@ -69,9 +66,7 @@ def test_what_a_page_quotes_of_an_answer_with_broker_logs_is_what_the_command_sa
 
 
 def said(*arguments):
-    result = CliRunner().invoke(app, [*arguments, "--log", "data/samples/shop"])
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
+    return text_of_command(*arguments, "--log", "data/samples/shop")
 
 
 def test_what_the_evening_in_the_shop_quotes_is_what_the_commands_say(monkeypatch):
@@ -101,7 +96,7 @@ def test_what_the_evening_in_the_shop_quotes_is_what_the_commands_say(monkeypatc
 
 def test_the_shop_is_what_its_scenario_gives(tmp_path):
     scenario = ROOT / "data" / "scenarios" / "shop-evening.yaml"
-    assert CliRunner().invoke(app, ["simulate", str(scenario), "--out", str(tmp_path)]).exit_code == 0
+    assert run_command("simulate", scenario, "--out", tmp_path).exit_code == 0
     made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     kept = ROOT / "data" / "samples" / "shop"
     assert made == {path.relative_to(kept): path.read_bytes() for path in kept.rglob("*") if path.is_file()}

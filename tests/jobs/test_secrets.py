@@ -11,14 +11,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.errors import UsageError
 from jobs import secret_values
-from jobs.cli.app import app
 from jobs.cli.output import print_lines
 from jobs.tables.spark_errors import one_line
 from jobs.watch.webhook import Webhook
+from tests.commands import run_command
 
 LETTERS = string.ascii_letters + string.digits + "+/=-_.~!$"
 KEYS = (
@@ -91,7 +90,7 @@ def test_no_output_has_a_secret(seed: int, tmp_path: Path, monkeypatch: pytest.M
         none = str(tmp_path)  # a folder that is not there may be one of the Spark that the settings name
         commands += [("groups", "--tables", none), ("trend", "--tables", none), ("nightly", f"{none}/x.log")]
     for command in commands:
-        told = CliRunner().invoke(app, [*command, "--config", str(file)])
+        told = run_command(*command, "--config", file)
         assert secret not in told.output, command
         assert told.exception is None or isinstance(told.exception, SystemExit)
 
@@ -125,7 +124,7 @@ def test_a_webhook_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", ["watch", "snapshot"])
 def test_a_password_in_the_url_of_a_cluster_is_refused_and_not_repeated(command: str, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "x.jsonl")) if command == "snapshot" else ()
-    told = CliRunner().invoke(app, [command, "kafka://me:swordfish@localhost:1", *out])
+    told = run_command(command, "kafka://me:swordfish@localhost:1", *out)
     assert told.exit_code == 2
     assert "swordfish" not in told.output
     assert "user and password are settings" in told.stderr

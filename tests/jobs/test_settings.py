@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
-from jobs.cli.app import app
 from jobs.settings import EngineLimits, load
 from jobs.tables.spark_errors import one_line
+from tests.commands import run_command
 
 
 def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_path: Path) -> None:
@@ -74,11 +73,11 @@ def test_config_shows_values_and_origins_but_no_secrets(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("cluster: prod\nkafka: {sasl.username: me, sasl.password: hunter2}")
     command = ["config", "--config", str(file), "--set", "nightly.report=r.html"]
-    told = CliRunner().invoke(app, command).stdout.splitlines()
+    told = run_command(*command).stdout.splitlines()
     assert f'cluster: "prod"  # {file}' in told
     assert f'kafka.sasl.password: "***"  # {file}' in told
     assert "input.paths: []  # default" in told
-    lines = map(json.loads, CliRunner().invoke(app, [*command, "--json"]).stdout.splitlines())
+    lines = map(json.loads, run_command(*command, "--json").stdout.splitlines())
     told_by = {line["setting"]: (line["value"], line["from"]) for line in lines}
     assert told_by["nightly.report"] == ("r.html", "flag for nightly.report")
     assert told_by["kafka.sasl.password"] == ("***", str(file))
@@ -100,11 +99,11 @@ def test_whatever_is_not_known_to_be_harmless_is_hidden(monkeypatch: pytest.Monk
     for name, text in SECRETS.items():
         monkeypatch.setenv(name, text)
     for options in ([], ["--json"]):
-        told = CliRunner().invoke(app, ["config", *options])
+        told = run_command("config", *options)
         assert told.exit_code == 0, told.output
         assert "swordfish" not in told.output
         assert "s3://***@bucket/tables?***" in told.stdout
-    asked = CliRunner().invoke(app, ["groups", "--tables", SECRETS["COORDINATOR_AUDIT_TABLES"]])
+    asked = run_command("groups", "--tables", SECRETS["COORDINATOR_AUDIT_TABLES"])
     assert asked.exit_code == 1
     assert "swordfish" not in asked.output
     failed = one_line(ValueError(f"cannot connect to {SECRETS['COORDINATOR_AUDIT_SPARK__REMOTE']}"))
@@ -131,7 +130,7 @@ def test_whatever_is_not_known_to_be_harmless_is_hidden(monkeypatch: pytest.Monk
 def test_settings_that_cannot_be_read_are_not_repeated(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """A password, with one character too few around it."""
     monkeypatch.setenv("COORDINATOR_AUDIT_KAFKA", text)
-    told = CliRunner().invoke(app, ["config"])
+    told = run_command("config")
     assert (told.exit_code, type(told.exception)) == (2, SystemExit)
     assert "COORDINATOR_AUDIT_KAFKA" in told.stderr
     assert "swordfish" not in told.output

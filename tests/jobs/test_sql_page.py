@@ -15,15 +15,14 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
-from typer.testing import CliRunner
 
 from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
-from jobs.cli.app import app
 from jobs.cli.options import FAILED_GATE
 from jobs.formatting import plain as plain_value
 from jobs.tables.catalog import CATALOG
 from jobs.tables.joins import JOINS, Join
 from jobs.tables.views import DATAFUSION, SPARK, TIMES, time_name, view_query
+from tests.commands import run_command
 from tests.jobs.frames import assert_rows, assert_same
 from tests.jobs.watch.samples import growing
 from tests.shared_data import ROOT
@@ -65,7 +64,7 @@ def test_the_questions_have_the_same_rows_after_three_nights(tmp_path: Path) -> 
     """From the second night on most tables are merged, by delta-rs: readers must still compare their texts."""
     lake = tmp_path / "lake"
     for _ in growing(tmp_path / "logs", 3):
-        night = CliRunner().invoke(app, ["nightly", str(tmp_path / "logs"), "--tables", str(lake)])
+        night = run_command("nightly", tmp_path / "logs", "--tables", lake)
         assert night.exit_code in (0, FAILED_GATE), night.stderr
     connection, builder = duckdb.connect(), QueryBuilder()
     assert set(duckdb_views(connection, str(lake))) == set(delta_rs_views(builder, str(lake)))
@@ -197,7 +196,7 @@ def test_frames_have_what_the_commands_print(sample: CoordinatorAudit) -> None:
 def printed(sample: CoordinatorAudit, *command: str) -> list[dict[str, Any]]:
     """What a command prints about the tables."""
     stored = ("--tables", sample.tables.location, "--cluster", sample.cluster, "--json")
-    done = CliRunner().invoke(app, [*command, *stored])
+    done = run_command(*command, *stored)
     assert done.exit_code in (0, 3), done.output
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.tables import lease
 from jobs.tables.delta import Tables
+from tests.commands import run_command
 
 T = TypeVar("T")
 
@@ -164,7 +163,7 @@ def run(spark: SparkSession, home: Path, arguments: tuple[str, ...], fate: Fate 
         points.watch()
         if fate.by_spark:
             Tables.is_here = lambda self: False  # type: ignore[method-assign]
-        done = CliRunner().invoke(app, list(arguments))
+        done = run_command(*arguments)
         err = done.stderr
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             err += "".join(traceback.format_exception(done.exception))

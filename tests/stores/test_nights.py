@@ -9,12 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, BusyError, held
 from jobs.tables.nightly import LEASES
+from tests.commands import run_command
 from tests.digests import fill, of_tables
 from tests.shared_data import ROOT
 from tests.stores.conftest import SECRET
@@ -57,7 +56,7 @@ def test_a_night_that_is_killed_is_completed(place: str, commit: int, tmp_path: 
     run = [sys.executable, "-c", KILLED, str(commit), *words]
     assert subprocess.run(run, env=environment, cwd=ROOT, check=False, capture_output=True).returncode == 9
     for home in (place, str(tmp_path)):
-        result = CliRunner().invoke(app, [*words[:3], home, *words[4:]], env=environment)
+        result = run_command(*words[:3], home, *words[4:], env=environment)
         assert result.exit_code == 0, result.output
     assert of_tables(place, LOGS) == of_tables(str(tmp_path), LOGS)
 
@@ -85,9 +84,9 @@ def test_questions_answer_and_settings_open_the_store(place: str, monkeypatch: p
         monkeypatch.delenv(name)
     environment = {f"COORDINATOR_AUDIT_STORAGE_OPTIONS__{name}": value for name, value in options.items()}
     for step in (["ingest", str(LOGS)], ["decode"], ["replay"], ["explain", "B-range-5175@6"]):
-        result = CliRunner().invoke(app, [*step, "--tables", place], env=environment)
+        result = run_command(*step, "--tables", place, env=environment)
         assert result.exit_code == 0, result.output
         assert SECRET not in result.output
         if step[0] == "explain":
-            from_files = CliRunner().invoke(app, [*step, "--log", str(LOGS)])
+            from_files = run_command(*step, "--log", LOGS)
             assert result.stdout == from_files.stdout

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.broker.against_admin import printed
 from tests.broker.kafka import Line
+from tests.commands import rows_of_command
 
 PROFILES = {
     "3.9.2": "kafka-3.9",
@@ -22,7 +22,7 @@ PROFILES = {
 
 def verdicts(logs: Path) -> list[Line]:
     """Return the rows of the audit's targets; there must be no others: no rule is broken."""
-    rows = printed("audit", "--log", str(logs))
+    rows = rows_of_command("audit", "--log", logs)
     assert [each for each in rows if each["table"] == "violations"] == []
     return [each for each in rows if each["table"] == "target_audits"]
 
@@ -65,7 +65,7 @@ def differing_holders(logs: Path, seen: Sequence[Line]) -> Iterator[tuple[str, s
         if not each.get("clients"):
             continue
         ends = [f"--at-offset={partition}:{end}" for partition, end in each["ends"].items()]
-        described = printed("describe", "--log", str(logs), "--all", "--at", str(each["at_ms"]), *ends)
+        described = rows_of_command("describe", "--log", logs, "--all", "--at", each["at_ms"], *ends)
         ours = {
             member["consumerId"]: sorted(member["assignment"]["topicPartitions"])
             for group in described

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.broker.against_admin import differences, like, printed
+from tests.broker.against_admin import differences, like
 from tests.broker.kafka import Line
 from tests.broker.wild.witnesses import against_clients
+from tests.commands import rows_of_command
 
 REBALANCING = ("PREPARING_REBALANCE", "COMPLETING_REBALANCE")
 OWNERS_AT, EXPLAINED = 4, 12
@@ -80,7 +81,7 @@ def described(log: Path, truth: list[Line]) -> Iterator[Differing]:
         ends = [f"--at-offset={partition}:{end}" for partition, end in each["ends"].items()]
         ours = {
             line["group"]: line
-            for line in printed("describe", "--log", str(log), "--all", "--at", str(each["at_ms"]), *ends)
+            for line in rows_of_command("describe", "--log", log, "--all", "--at", each["at_ms"], *ends)
         }
         quiet = {
             group
@@ -125,7 +126,7 @@ def owned(log: Path, truth: list[Line]) -> Iterator[Differing]:
                     theirs[topic].add((group, int(number), member["consumerId"]))
         ends = [f"--at-offset={partition}:{end}" for partition, end in each["ends"].items()]
         for topic, wanted in sorted(theirs.items()):
-            lines = printed("owners", topic, "--log", str(log), "--at", str(each["at_ms"]), *ends)
+            lines = rows_of_command("owners", topic, "--log", log, "--at", each["at_ms"], *ends)
             ours = {(line["group_id"], line["partition"], line["member_id"]) for line in lines}
             for one in sorted({each for each in wanted ^ ours if each[0] in quiet}, key=str):
                 yield Differing(log.name, "owners", f"{topic} at {each['at_ms']}", one in wanted, one)
@@ -133,10 +134,10 @@ def owned(log: Path, truth: list[Line]) -> Iterator[Differing]:
 
 def explained(log: Path) -> Iterator[Differing]:
     """Every rebalance can be explained, and every group has a history and offsets."""
-    rows = printed("rebalances", "--log", str(log))
+    rows = rows_of_command("rebalances", "--log", log)
     for row in rows[:: max(len(rows) // EXPLAINED, 1)]:
         which = f"{row['at']['partition']}:{row['at']['offset']}"
-        if not printed("explain", which, "--log", str(log)):
+        if not rows_of_command("explain", which, "--log", log):
             yield Differing(log.name, "explain", which, None, None)
 
 
@@ -144,7 +145,7 @@ def held(log: Path, truth: list[Line]) -> Iterator[Differing]:
     """Compare what consumers were told that they hold with the partitions that the history says they had then."""
     events = [each for each in truth if each.get("event") == "assigned" and each["partitions"]]
     for group in sorted({each["group"] for each in events}):
-        rows = [each for each in printed("history", group, "--log", str(log)) if each["table"] == "assignments"]
+        rows = [each for each in rows_of_command("history", group, "--log", log) if each["table"] == "assignments"]
         had: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         for row in rows:
             if (
@@ -177,7 +178,7 @@ def committed(log: Path, truth: list[Line]) -> Iterator[Differing]:
     events = [each for each in truth if each.get("event") == "commits"]
     for group in sorted({each["group"] for each in events}):
         steps: dict[str, list[Line]] = defaultdict(list)
-        for row in printed("commits", group, "--log", str(log)):
+        for row in rows_of_command("commits", group, "--log", log):
             steps[f"{row['topic']}-{row['partition']}"].append(row)
         acknowledged: Counter[str] = Counter()
         for event in events:
@@ -205,7 +206,7 @@ def causes(log: Path, truth: list[Line]) -> Iterator[Differing]:
         "topic_deleted": ("delete",),
         "topic_created": ("create", "delete", "wild_streams"),
     }
-    for row in printed("rebalances", "--log", str(log)):
+    for row in rows_of_command("rebalances", "--log", log):
         for cause in row["causes"]:
             at = cause["at"]["timestamp_ms"]
             where = f"{row['group_id']}@{row['to_epoch']} {cause['kind']} at {at}"
@@ -218,7 +219,7 @@ def causes(log: Path, truth: list[Line]) -> Iterator[Differing]:
 
 def judged(log: Path, *, has_topics: bool = True) -> Iterator[Differing]:
     """Everything that the audit says is wrong or not known; without topics it is right not to know."""
-    for row in printed("audit", "--log", str(log)):
+    for row in rows_of_command("audit", "--log", log):
         if row["table"] == "violations":
             yield Differing(log.name, "violation", f"{row['group_id']}", None, row)
         elif row["verdict"] != "identical" and (has_topics or row["verdict"] != "unknown"):
@@ -232,10 +233,10 @@ def judged(log: Path, *, has_topics: bool = True) -> Iterator[Differing]:
 
 def alarmed(log: Path) -> Iterator[Differing]:
     """Alarms that must not be there: nobody commits what he does not have, and no client is ever started again."""
-    for row in printed("audit", "--log", str(log)):
+    for row in rows_of_command("audit", "--log", log):
         if row["table"] == "violations" and row["rule"] == "commit_by_no_owner":
             yield Differing(log.name, row["rule"], row["group_id"], None, row)
-    for row in printed("findings", "--log", str(log)):
+    for row in rows_of_command("findings", "--log", log):
         if row["kind"] == "rolling_deploy":
             yield Differing(log.name, row["kind"], row["group_id"], None, row)
 
@@ -273,9 +274,9 @@ def main(folder: Path) -> int:
         counts[f"{each.log} {each.question}"] += 1
         is_wrong |= each.question in WRONG
         print(json.dumps(each._asdict(), default=str), flush=True)
-    for row in printed("findings", "--log", str(folder / "full")):
+    for row in rows_of_command("findings", "--log", folder / "full"):
         print(json.dumps({"finding": row["kind"], "group": row["group_id"], "detail": row["detail"]}))
-    rows = printed("audit", "--log", str(folder / "full"))
+    rows = rows_of_command("audit", "--log", folder / "full")
     verdicts = Counter(row["verdict"] for row in rows if row["table"] == "target_audits")
     print(json.dumps({"differ": counts, "verdicts": verdicts, "told by clients and brokers": tally}))
     return int(is_wrong)

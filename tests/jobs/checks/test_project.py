@@ -22,11 +22,11 @@ from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES
 from jobs.checks.project import check_location, write_project
 from jobs.checks.validation import CheckRun, Result, write_measures
-from jobs.cli.app import app
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.reader import Row
 from jobs.tables.results import CHECK_RESULTS
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -256,7 +256,6 @@ def test_an_expectation_of_a_user_on_a_table_fails_the_night(
     sample: CoordinatorAudit, tmp_path: Path, by_spark: bool
 ) -> None:
     """As docs/howto/add-an-expectation.md says, on a copy of the filled tables: by pandas and by Spark."""
-    from typer.testing import CliRunner
 
     tables = tmp_path / "tables"
     shutil.copytree(sample.tables.location, tables)
@@ -264,13 +263,13 @@ def test_an_expectation_of_a_user_on_a_table_fails_the_night(
     settings_file = f"checks: {{project: {tmp_path}, data_docs: {tmp_path}/docs}}\nnightly: {{steps: [checks]}}\n"
     (tmp_path / "night.yaml").write_text(settings_file)
     night = ["nightly", "--config", str(tmp_path / "night.yaml"), "--tables", str(tables), "--json"]
-    assert CliRunner().invoke(app, night).exit_code == 0, "the shipped suites find nothing critical"
+    assert run_command(*night).exit_code == 0, "the shipped suites find nothing critical"
     suite = opened(tmp_path).suites.get("rebalances")
     shipped = len(suite.expectations)
     suite.add_expectation(gxe().ExpectColumnValuesToNotBeNull(column="group_id", severity="critical"))
     suite.add_expectation(gxe().ExpectTableRowCountToBeBetween(max_value=1, severity="critical"))
     suite.add_expectation(gxe().ExpectColumnValuesToNotBeInSet(column="outcome", value_set=["not ready"]))
-    assert CliRunner().invoke(app, night).exit_code == 3
+    assert run_command(*night).exit_code == 3
     assert not opened(tmp_path).checkpoints.get("rebalances").run().success, "Great Expectations alone finds the same"
     last = (
         "SELECT * FROM $check_results WHERE run_id = (SELECT max(run_id) FROM $check_results) AND suite = 'rebalances'"

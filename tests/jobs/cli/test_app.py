@@ -14,14 +14,14 @@ import pytest
 import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
-from typer.testing import CliRunner
 
 from coordinator_core.errors import LogFormatError
 from jobs.cli import app as application
-from jobs.cli.app import COMMANDS, LAB, Entry, app
+from jobs.cli.app import COMMANDS, LAB, Entry
 from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
 from jobs.installation import software_version
 from jobs.tables.spark_errors import one_line
+from tests.commands import run_command, text_of_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.shared_data import ROOT
 
@@ -81,7 +81,7 @@ def test_a_question_about_a_moment_imports_neither_settings_nor_assignors(questi
 
 def test_wrong_settings_are_refused_for_a_question_that_needs_none(tmp_path):
     (tmp_path / "wrong.yaml").write_text("clusterr: x\n")
-    refused = CliRunner().invoke(app, ["groups", "--log", str(SAMPLE_LOGS), "--config", str(tmp_path / "wrong.yaml")])
+    refused = run_command("groups", "--log", SAMPLE_LOGS, "--config", tmp_path / "wrong.yaml")
     assert refused.exit_code == 2
     assert "clusterr" in refused.stderr
 
@@ -112,13 +112,13 @@ def test_what_several_commands_share_is_called_the_same():
 
 
 def test_an_error_is_one_line_and_exit_code_1():
-    result = CliRunner().invoke(app, ["broken", "x.log"])
+    result = run_command("broken", "x.log")
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", "error: x.log at byte 7: no log at all\n")
 
 
 @pytest.mark.parametrize("arguments", [["--json", "broken", "x.log"], ["broken", "x.log", "--json"]])
 def test_json_errors_carry_file_position_and_cause(arguments):
-    result = CliRunner().invoke(app, arguments)
+    result = run_command(*arguments)
     assert result.exit_code == 1
     assert json.loads(result.stderr) == {
         "error": "x.log at byte 7: no log\nat all",
@@ -141,13 +141,13 @@ def test_a_structured_log_says_when_and_in_which_run(capsys):
 
 
 def test_an_unwritable_output_is_one_line():
-    result = CliRunner().invoke(app, ["unwritable", "/nowhere/at/all"])
+    result = run_command("unwritable", "/nowhere/at/all")
     assert (result.exit_code, result.stderr) == (1, "error: /nowhere/at/all: No such file or directory\n")
 
 
 def test_what_spark_raises_in_the_middle_of_an_answer_is_one_line():
     """Where Spark has run in this process, a note before it names the file with its output."""
-    result = CliRunner().invoke(app, ["failing_in_spark"])
+    result = run_command("failing_in_spark")
     *notes, error = result.stderr.splitlines()
     assert (result.exit_code, error) == (1, "error: [TABLE_OR_VIEW_NOT_FOUND] no such table")
     assert all(note.startswith("note: the output of Spark is in ") for note in notes[:1])
@@ -169,7 +169,7 @@ def test_whatever_the_locale_output_is_utf_8():
 
 
 def test_a_missing_extra_says_what_to_install():
-    result = CliRunner().invoke(app, ["without_extra"])
+    result = run_command("without_extra")
     assert result.exit_code == 1
     assert "pip install " in result.stderr
     assert "[checks]'" in result.stderr
@@ -177,18 +177,18 @@ def test_a_missing_extra_says_what_to_install():
 
 
 def test_wrong_usage_is_exit_code_2():
-    assert CliRunner().invoke(app, ["no-such-command"]).exit_code == 2
-    assert CliRunner().invoke(app, ["broken"]).exit_code == 2
+    assert run_command("no-such-command").exit_code == 2
+    assert run_command("broken").exit_code == 2
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest_ones():
-    result = CliRunner().invoke(app, ["descrbe"])
+    result = run_command("descrbe")
     assert result.exit_code == 2
     assert "Did you mean 'describe'" in result.stderr
 
 
 def test_version_is_the_installed_one():
-    result = CliRunner().invoke(app, ["--version"])
+    result = run_command("--version")
     assert (result.exit_code, result.stdout) == (0, f"coordinator-audit {software_version()}\n")
 
 
@@ -198,7 +198,7 @@ RUNS_ALONE = [name for name in OWN if name != "serve" and not re.search("--table
 
 @pytest.mark.parametrize("name", RUNS_ALONE)
 def test_the_help_of_a_command_has_its_example(name):
-    assert COMMANDS[name].example in " ".join(CliRunner().invoke(app, [name, "--help"]).output.split())
+    assert COMMANDS[name].example in " ".join(run_command(name, "--help").output.split())
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS_ALONE if COMMANDS[name].panel != application.INVESTIGATE])
@@ -208,9 +208,7 @@ def test_the_example_in_the_help_of_a_command_runs(name, tmp_path, monkeypatch):
     arguments = COMMANDS[name].example.split()
     if "--out" in arguments:
         arguments[arguments.index("--out") + 1] = str(tmp_path / arguments[-1])
-    result = CliRunner().invoke(app, [name, *arguments])
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout or list(tmp_path.iterdir())
+    assert text_of_command(name, *arguments) or list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", sorted(set(OWN) - set(RUNS_ALONE)))

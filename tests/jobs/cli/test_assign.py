@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import run_command, text_of_command
 from tests.shared_data import ROOT
 
 VECTORS = ROOT / "tests" / "data" / "vectors"
@@ -28,14 +27,14 @@ def expected_of(case: dict) -> dict:
 
 def test_assign_prints_one_result_a_line():
     file = VECTORS / "range.jsonl"
-    result = CliRunner().invoke(app, ["assign", str(file)])
-    assert result.exit_code == 0
-    assert [json.loads(line) for line in result.stdout.splitlines()] == [expected_of(case) for case in lines_of(file)]
+    assert [json.loads(line) for line in text_of_command("assign", file).splitlines()] == [
+        expected_of(case) for case in lines_of(file)
+    ]
 
 
 def test_assign_reads_standard_input_and_shows_what_was_presented():
     file = VECTORS / "streams-sticky.jsonl"
-    result = CliRunner().invoke(app, ["assign", "--presented"], input=file.read_text(encoding="utf-8"))
+    result = run_command("assign", "--presented", input=file.read_text(encoding="utf-8"))
     assert [json.loads(line) for line in result.stdout.splitlines()] == [
         {"id": case["id"], "expected": case["expected"]} for case in lines_of(file)
     ]
@@ -44,9 +43,7 @@ def test_assign_reads_standard_input_and_shows_what_was_presented():
 def test_assign_reads_gzip(tmp_path):
     packed = tmp_path / "cases.jsonl.gz"
     packed.write_bytes(gzip.compress((VECTORS / "range.jsonl").read_bytes()))
-    assert len(CliRunner().invoke(app, ["assign", str(packed)]).stdout.splitlines()) == len(
-        lines_of(VECTORS / "range.jsonl")
-    )
+    assert len(run_command("assign", packed).stdout.splitlines()) == len(lines_of(VECTORS / "range.jsonl"))
 
 
 def test_the_java_version_changes_orders():
@@ -57,7 +54,7 @@ def test_the_java_version_changes_orders():
     }
     orders = []
     for jdk in ("17", "21"):
-        result = CliRunner().invoke(app, ["assign", "--jdk", jdk], input=json.dumps(case))
+        result = run_command("assign", "--jdk", jdk, input=json.dumps(case))
         orders.append(json.loads(result.stdout)["expected"]["orders"][0])
     assert orders[0] == [*range(11), 16]
     assert orders[1] == [16, *range(11)]
@@ -73,26 +70,26 @@ def test_the_java_version_changes_orders():
 )
 def test_a_bad_case_is_reported_and_the_others_run(line, said):
     good = (VECTORS / "range.jsonl").read_text(encoding="utf-8").splitlines()[0]
-    result = CliRunner().invoke(app, ["assign"], input=f"{json.dumps(line)}\n{good}\n")
+    result = run_command("assign", input=f"{json.dumps(line)}\n{good}\n")
     assert result.exit_code == 1
     assert said in result.stderr
     assert len(result.stdout.splitlines()) == 1
 
 
 def test_a_line_that_is_no_json_is_named():
-    result = CliRunner().invoke(app, ["assign"], input="\n{")
+    result = run_command("assign", input="\n{")
     assert result.exit_code == 1
     assert "standard input, line 2" in result.stderr
 
 
 def test_an_unknown_profile_is_an_error():
-    result = CliRunner().invoke(app, ["assign", "--profile", "kafka-1.0"], input="")
+    result = run_command("assign", "--profile", "kafka-1.0", input="")
     assert result.exit_code == 2
     assert "no profile 'kafka-1.0'" in result.stderr
 
 
 def test_compare_prints_figures_side_by_side():
-    result = CliRunner().invoke(app, ["compare", "--quiet", str(VECTORS / "uniform.jsonl")])
+    result = run_command("compare", "--quiet", VECTORS / "uniform.jsonl")
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[1].split()[:3] == ["assignor", "round", "members"]
@@ -100,7 +97,7 @@ def test_compare_prints_figures_side_by_side():
 
 
 def test_compare_as_json_with_one_assignor():
-    result = CliRunner().invoke(app, ["compare", "--json", "-a", "range", str(VECTORS / "uniform.jsonl")])
+    result = run_command("compare", "--json", "-a", "range", VECTORS / "uniform.jsonl")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert {row["assignor"] for row in rows} == {"range"}
     assert {"imbalance", "moved", "rack_misses"} <= rows[0].keys()

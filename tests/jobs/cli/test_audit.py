@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli.app import app
+from tests.commands import run_command
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples" / "logs"
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
+    return run_command(*arguments, env={"COLUMNS": "300"})
 
 
 def rows(*arguments: object) -> list[dict[str, object]]:

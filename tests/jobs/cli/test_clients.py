@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import text_of_command
 from tests.core.real_logs import unpacked
 
 LOGS = str(unpacked("clients") / "kafka_go_leads" / "logs")
@@ -13,9 +12,7 @@ GROUP = "mix-roundrobin-golead"
 
 
 def answer(*arguments: str) -> str:
-    result = CliRunner().invoke(app, [*arguments, "--log", LOGS])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return text_of_command(*arguments, "--log", LOGS)
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,13 @@ import gzip
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.jobs.conftest import ROOT, SAMPLE_LOGS
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, [*arguments, "--log", str(SAMPLE_LOGS)])
+    return run_command(*arguments, "--log", SAMPLE_LOGS)
 
 
 def steps(*arguments):

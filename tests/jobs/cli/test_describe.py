@@ -10,12 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.control import COMMIT
-from jobs.cli.app import app
 from jobs.cli.describe import _limited
+from tests.commands import rows_of_command, run_command
 from tests.core.builders import GroupLog, classic_member
 from tests.core.random_coordinator import RandomCoordinator, segment
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -24,16 +23,6 @@ from tests.shared_data import ROOT
 
 ORDERS = "b3JkZXJzIHRvcGljIGlkIQ"
 ASSIGNMENT = bytes.fromhex("0001 00000001 0006 6f7264657273 00000002 00000000 00000001 ffffffff")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def lines(*arguments: object) -> list[dict[str, Any]]:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 @pytest.fixture
@@ -88,7 +77,8 @@ def topic_records() -> list[CoordinatorRecord]:
 
 def test_groups(folder: Path) -> None:
     assert [
-        (each["group"], each["type"], each["state"], each["epoch"]) for each in lines("groups", "--log", folder)
+        (each["group"], each["type"], each["state"], each["epoch"])
+        for each in rows_of_command("groups", "--log", folder)
     ] == [
         ("billing", "CLASSIC", "STABLE", 1),
         ("payments", "CONSUMER", "RECONCILING", 3),
@@ -98,17 +88,17 @@ def test_groups(folder: Path) -> None:
 
 def test_groups_of_a_type_or_a_state(folder: Path) -> None:
     def listed(*options: str) -> list[str]:
-        return [line["group"] for line in lines("groups", "--log", folder, *options)]
+        return [line["group"] for line in rows_of_command("groups", "--log", folder, *options)]
 
     assert listed("--type", "consumer") == ["payments"]
     assert listed("--type", "classic", "--state", "Stable") == ["billing"]
     assert listed("--state", "empty,reconciling") == ["payments", "simple"]
     assert listed("--state", "not_ready") == []
-    wrong = run("groups", "--log", folder, "--state", "gone")
+    wrong = run_command("groups", "--log", folder, "--state", "gone")
     assert wrong.exit_code == 2
     assert "invalid --state 'gone': use EMPTY, ASSIGNING" in wrong.stderr
     for state, way_out in (("dead", "the command history"), ("PreparingRebalance", "when a rebalance ends")):
-        not_shown = run("groups", "--log", folder, "--state", f"{state},stable")
+        not_shown = run_command("groups", "--log", folder, "--state", f"{state},stable")
         assert not_shown.exit_code == 0
         assert f"no record shows a group in state {state.upper()}" in not_shown.stderr
         assert way_out in " ".join(not_shown.stderr.split())
@@ -128,29 +118,31 @@ def test_groups_whose_state_is_unknown_are_left_out_with_a_word_unless_they_are_
 ) -> None:
     told: list[str] = []
     source: Any = SimpleNamespace(console=SimpleNamespace(warn=told.append))
-    lines: Any = [{"group": name, "state": state} for name, state in (("a", "Empty"), ("b", "Stable"), ("c", None))]
-    assert [line["group"] for line in _limited(source, lines, "state", wanted)] == listed
+    listing: Any = [{"group": name, "state": state} for name, state in (("a", "Empty"), ("b", "Stable"), ("c", None))]
+    assert [line["group"] for line in _limited(source, listing, "state", wanted)] == listed
     assert told == warned
 
 
 def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:
-    (now,) = lines("describe", "payments", "--log", folder)
+    (now,) = rows_of_command("describe", "payments", "--log", folder)
     described = now["describe_consumer"]
     assert (described["groupEpoch"], described["groupState"]) == (3, "RECONCILING")
     held = {each["consumerId"]: each["assignment"]["topicPartitions"] for each in described["members"]}
     assert held == {"a": ["orders-0", "orders-1"], "b": []}
     for moment in (("--at-offset", "0:5"), ("--at", "4000"), ("--at", "1970-01-01T00:00:04.5Z")):
-        (then,) = lines("describe", "payments", "--log", folder, *moment)
+        (then,) = rows_of_command("describe", "payments", "--log", folder, *moment)
         assert then["describe_consumer"]["groupState"] == "STABLE", moment
         assert [each["consumerId"] for each in then["describe_consumer"]["members"]] == ["a"]
 
 
 def test_an_offset_inside_a_batch_and_one_beyond_the_end(folder: Path) -> None:
-    (then,) = lines("describe", "payments", "--log", folder, "--at-offset", "0:7")
+    (then,) = rows_of_command("describe", "payments", "--log", folder, "--at-offset", "0:7")
     assert (then["describe_consumer"]["groupState"], len(then["describe_consumer"]["members"])) == ("ASSIGNING", 2)
     at_the_end = ("--at-offset", "0:12", "--at-offset", "1:4")
-    assert lines("describe", "--all", "--log", folder, *at_the_end) == lines("describe", "--all", "--log", folder)
-    result = run("describe", "payments", "--log", folder, "--at-offset", "0:13", "--json")
+    assert rows_of_command("describe", "--all", "--log", folder, *at_the_end) == rows_of_command(
+        "describe", "--all", "--log", folder
+    )
+    result = run_command("describe", "payments", "--log", folder, "--at-offset", "0:13", "--json")
     assert "from these offsets on it is whole: __consumer_offsets-0 13 (lost up to 12)" in result.stderr, (
         "what was at 12 is not there"
     )
@@ -168,13 +160,13 @@ def test_a_topic_that_ends_after_the_offset_is_still_there(folder: Path) -> None
         (("--at", "4600"), False),
         ((), False),
     ):
-        (then,) = lines("describe", "payments", "--log", folder, *moment)
+        (then,) = rows_of_command("describe", "payments", "--log", folder, *moment)
         held = then["describe_consumer"]["members"][0]["assignment"]["topicPartitions"]
         assert held == (["orders-0", "orders-1"] if named else []), moment
 
 
 def test_describe_all_gives_one_line_for_each_group(folder: Path) -> None:
-    described = lines("describe", "--all", "--log", folder / "__consumer_offsets-1")
+    described = rows_of_command("describe", "--all", "--log", folder / "__consumer_offsets-1")
     assert [each["group"] for each in described] == ["billing", "simple"]
     member = described[0]["describe_classic"]["members"][0]
     assert member["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}
@@ -182,56 +174,56 @@ def test_describe_all_gives_one_line_for_each_group(folder: Path) -> None:
 
 
 def test_offsets_before_and_after_the_end_of_a_transaction(folder: Path) -> None:
-    before = lines("offsets", "simple", "--log", folder, "--at-offset", "1:3")
+    before = rows_of_command("offsets", "simple", "--log", folder, "--at-offset", "1:3")
     assert [(each["status"], each["offset"]) for each in before] == [("committed", 5), ("pending", 9)]
-    after = lines("offsets", "simple", "--log", folder)
+    after = rows_of_command("offsets", "simple", "--log", folder)
     assert [(each["status"], each["offset"], each["logOffset"]) for each in after] == [("committed", 9, 2)]
 
 
 def test_owners(folder: Path) -> None:
-    held = lines("owners", "orders", "--log", folder)
+    held = rows_of_command("owners", "orders", "--log", folder)
     assert [(each["partition"], each["group_id"], each["member_id"], each["role"]) for each in held] == [
         (0, "billing", "c", "assigned"),
         (0, "payments", "a", "assigned"),
         (1, "billing", "c", "assigned"),
         (1, "payments", "a", "revoking"),
     ]
-    assert [each["partition"] for each in lines("owners", "orders", 1, "--log", folder)] == [1, 1]
+    assert [each["partition"] for each in rows_of_command("owners", "orders", 1, "--log", folder)] == [1, 1]
 
 
 def test_tables_for_people(folder: Path) -> None:
     for command in (["groups"], ["describe", "--all"], ["offsets", "simple"], ["owners", "orders"]):
-        result = run(*command, "--log", folder)
+        result = run_command(*command, "--log", folder)
         assert result.exit_code == 0
-    described = run("describe", "payments", "--log", folder).stdout
+    described = run_command("describe", "payments", "--log", folder).stdout
     assert "RECONCILING" in described
     assert "orders 0-1" in described
 
 
 def test_a_streams_group_has_its_subtopologies() -> None:
-    table = run("describe", "E-count", "--log", ROOT / "data" / "samples" / "logs").stdout
+    table = run_command("describe", "E-count", "--log", ROOT / "data" / "samples" / "logs").stdout
     assert "subtopologies (1)" in table
     assert "e-in2\tE-count-cnt-changelog (4)" in table
 
 
 def test_without_the_metadata_log_topics_have_ids(folder: Path) -> None:
-    (described,) = lines("describe", "payments", "--log", folder / "__consumer_offsets-0")
+    (described,) = rows_of_command("describe", "payments", "--log", folder / "__consumer_offsets-0")
     held = [each["assignment"]["topicPartitions"] for each in described["describe_consumer"]["members"]]
     assert held == [[f"{ORDERS}-0", f"{ORDERS}-1"], []]
 
 
 def test_overlapping_dumps_count_once(folder: Path) -> None:
-    once = lines("describe", "--all", "--log", folder)
-    assert lines("describe", "--all", "--log", folder, "--log", folder / "__consumer_offsets-0") == once
+    once = rows_of_command("describe", "--all", "--log", folder)
+    assert rows_of_command("describe", "--all", "--log", folder, "--log", folder / "__consumer_offsets-0") == once
 
 
 def test_the_logs_of_two_clusters_are_not_mixed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    once = lines("describe", "--all", "--log", folder)
+    once = rows_of_command("describe", "--all", "--log", folder)
     other = tmp_path_factory.mktemp("other") / "__consumer_offsets-0"
     foreign = GroupLog("foreign")
     write_segment(other, [batch(*foreign.join("z", 2, {ORDERS: [0]}), *foreign.join("y", 3, {ORDERS: [1]}))])
     write_segment(other, [batch(*foreign.join("x", 4, {ORDERS: [1]}))], base_offset=foreign.offset)
-    result = run("describe", "--all", "--json", "--log", folder, "--log", other)
+    result = run_command("describe", "--all", "--json", "--log", folder, "--log", other)
     assert [json.loads(line) for line in result.stdout.splitlines()] == once
     assert result.stderr.count("this is another log, and left out") == 1
 
@@ -242,7 +234,7 @@ def test_two_metadata_logs_are_of_two_clusters(tmp_path: Path) -> None:
         shutil.copytree(other / "__cluster_metadata-0", tmp_path / name / "__cluster_metadata-0")
     shutil.copytree(SAMPLE_LOGS / "__consumer_offsets-0", tmp_path / "logs" / "__consumer_offsets-0")
     shutil.copytree(SAMPLE_LOGS.parent / "incident" / "__consumer_offsets-3", tmp_path / "other/__consumer_offsets-3")
-    result = run("groups", "--log", tmp_path)
+    result = run_command("groups", "--log", tmp_path)
     assert result.exit_code == 1
     assert "of another cluster; give the logs of one cluster at a time" in " ".join(result.stderr.split())
 
@@ -252,10 +244,10 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    result = run("offsets", "simple", "--log", folder)
+    result = run_command("offsets", "simple", "--log", folder)
     assert result.exit_code == 0
     assert f"{path} at byte" in result.stderr
-    (left,) = lines("offsets", "simple", "--log", folder)
+    (left,) = rows_of_command("offsets", "simple", "--log", folder)
     assert (left["status"], left["offset"]) == ("unknown", None), "the marker was in the damaged batch"
     assert result.stderr.count("the log lacks records, and what they may have said") == 1
 
@@ -272,15 +264,15 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_answered_is_one_line(folder: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
-    result = run(*arguments, "--log", folder)
+    result = run_command(*arguments, "--log", folder)
     assert result.exit_code == code
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
 def test_all_groups_are_a_line_each_for_people_too(folder: Path) -> None:
-    result = run("describe", "--all", "--log", folder)
-    described = {each["group"]: each for each in lines("describe", "--all", "--log", folder)}
+    result = run_command("describe", "--all", "--log", folder)
+    described = {each["group"]: each for each in rows_of_command("describe", "--all", "--log", folder)}
     assert result.stdout.startswith(f"groups ({len(described)})")
     rows = {words[0]: words for line in result.stdout.splitlines() if (words := line.split()) and words[0] in described}
     assert rows.keys() == described.keys()
@@ -290,20 +282,20 @@ def test_all_groups_are_a_line_each_for_people_too(folder: Path) -> None:
 
 
 def test_either_a_group_or_all(folder: Path) -> None:
-    assert run("describe", "--log", folder).exit_code == 2
-    assert run("describe", "payments", "--all", "--log", folder).exit_code == 2
+    assert run_command("describe", "--log", folder).exit_code == 2
+    assert run_command("describe", "payments", "--all", "--log", folder).exit_code == 2
 
 
 def test_lag_where_end_offsets_are_given(folder, tmp_path):
     ends = tmp_path / "ends.jsonl"
     rows = [{"topic": "orders", "partition": 0, "timestamp_ms": time, "end_offset": 5 + time} for time in (20, 10)]
     ends.write_text("\n".join(map(json.dumps, rows)))
-    (line,) = lines("offsets", "simple", "--log", folder, "--end-offsets", ends)
+    (line,) = rows_of_command("offsets", "simple", "--log", folder, "--end-offsets", ends)
     assert (line["endOffset"], line["lag"]) == (25, 25 - line["offset"])
-    (line,) = lines("offsets", "simple", "--log", folder)
+    (line,) = rows_of_command("offsets", "simple", "--log", folder)
     assert (line["endOffset"], line["lag"]) == (None, None)
     ends.write_text('{"topic": "orders"}')
-    assert "partition is missing" in run("offsets", "simple", "--log", folder, "--end-offsets", ends).stderr
+    assert "partition is missing" in run_command("offsets", "simple", "--log", folder, "--end-offsets", ends).stderr
 
 
 def test_a_connect_group_of_a_log_of_its_own_says_what_is_certain(tmp_path: Path) -> None:
@@ -311,8 +303,8 @@ def test_a_connect_group_of_a_log_of_its_own_says_what_is_certain(tmp_path: Path
     folder = tmp_path / "__worker_offsets-0"
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(segment(log, Family.CONNECT))
-    described = lines("describe", "--all", "--log", tmp_path)
+    described = rows_of_command("describe", "--all", "--log", tmp_path)
     assert {each["certainty"] for each in described} == {"certain"}
     assert not any("offsets" in each for each in described)
     for each in described:
-        assert run("describe", each["group"], "--log", tmp_path).exit_code == 0
+        assert run_command("describe", each["group"], "--log", tmp_path).exit_code == 0

@@ -8,10 +8,9 @@ import sys
 import tarfile
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.core.wire.segments import message
 from tests.core.wire.test_json_lines import commit
 
@@ -31,7 +30,7 @@ def folder(tmp_path):
 
 
 def dump(*arguments):
-    return CliRunner().invoke(app, ["dump", *map(str, arguments)])
+    return run_command("dump", *arguments)
 
 
 def offsets(result):

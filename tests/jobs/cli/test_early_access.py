@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.records import GROUP_LOG, RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.jobs.logs import write_segment
 
 TARGET = bytes.fromhex("0000000100000100")
@@ -27,6 +26,6 @@ def test_early_access_is_said_once(tmp_path: Path, command: str) -> None:
         write_segment(folder, [encode_batch([NewRecord(0, 1_000, key, TARGET)])])
     words = [command, "--log", str(tmp_path / "logs")]
     words += ["--out", str(tmp_path / "report.html")] if command == "report" else []
-    result = CliRunner().invoke(app, words)
+    result = run_command(*words)
     assert result.exit_code == 0, result.output
     assert result.stderr.count("3.7's early access") == 1

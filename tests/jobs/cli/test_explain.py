@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from coordinator_core.audit.explain import CAUSES, explain
 from coordinator_core.history.causes import CauseKind
-from jobs.cli.app import app
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
+from tests.commands import rows_of_command, run_command
 from tests.core.builders import GroupLog, at_once
 from tests.jobs.logs import batch, write_segment
 
 TOPIC = "b3JkZXJzIHRvcGljIGlkIQ"
 LOGS = Path(__file__).resolve().parents[3] / "data" / "samples" / "logs"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def told(*arguments: object) -> list[dict[str, Any]]:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 @pytest.fixture
@@ -53,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_story_of_a_rebalance_says_why_what_and_how_long(folder: Path) -> None:
-    story = [line["text"] for line in told("explain", "payments@3", "--log", folder)]
+    story = [line["text"] for line in rows_of_command("explain", "payments@3", "--log", folder)]
     assert story[0].startswith("The consumer group payments rebalanced from epoch 2 to epoch 3. It had 1 member before")
     text = "\n".join(story)
     assert "Cause: member b (client-b at 10.0.0.1, unknown client) joined." in text
@@ -66,21 +54,21 @@ def test_the_story_of_a_rebalance_says_why_what_and_how_long(folder: Path) -> No
 
 
 def test_every_sentence_names_the_records_that_prove_it(folder: Path) -> None:
-    lines = run("explain", "payments", "--log", folder).stdout.splitlines()
+    lines = run_command("explain", "payments", "--log", folder).stdout.splitlines()
     assert lines
     assert all("[0:" in line for line in lines)
 
 
 def test_a_rebalance_is_found_by_group_by_epoch_and_by_position(folder: Path) -> None:
     by_group, by_epoch, by_position = (
-        run("explain", what, "--log", folder).stdout for what in ("payments", "payments@3", "0:6")
+        run_command("explain", what, "--log", folder).stdout for what in ("payments", "payments@3", "0:6")
     )
     assert by_group == by_epoch == by_position != ""
 
 
 @pytest.mark.parametrize("what", ["nobody", "payments@9", "0:999"])
 def test_what_is_not_there_is_said_so(folder: Path, what: str) -> None:
-    result = run("explain", what, "--log", folder)
+    result = run_command("explain", what, "--log", folder)
     assert result.exit_code == 1
     assert "rebalance" in result.stderr
 
@@ -101,53 +89,53 @@ def test_every_cause_has_words() -> None:
 
 
 def test_findings_of_the_sample_log_come_by_urgency() -> None:
-    rows = told("findings", "--log", LOGS)
+    rows = rows_of_command("findings", "--log", LOGS)
     levels = ["alarm", "warning", "notice"]
     assert rows == sorted(rows, key=lambda row: (levels.index(row["level"]), -row["score"]))
     assert {row["kind"] for row in rows}.isdisjoint({"rules_broken", "targets_wrong"})
     assert all(row["value"] >= row["threshold"] and row["evidence"] for row in rows)
-    assert run("findings", "--log", LOGS).exit_code == 0
+    assert run_command("findings", "--log", LOGS).exit_code == 0
 
 
 def test_a_lower_threshold_finds_more(folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "settings.yaml"
     config.write_text("findings:\n  slow_rebalance_ms: 1\n")
     of_group = ("findings", "--group", "payments", "--log", folder)
-    assert told(*of_group) == []
-    assert [row["kind"] for row in told(*of_group, "--config", config)] == ["slow_rebalance"]
+    assert rows_of_command(*of_group) == []
+    assert [row["kind"] for row in rows_of_command(*of_group, "--config", config)] == ["slow_rebalance"]
 
 
 def test_a_moment_is_explained_by_the_last_rebalance_that_began_before_it() -> None:
-    rows = told("rebalances", "--log", LOGS, "--group", "A-coop-a2d7")
+    rows = rows_of_command("rebalances", "--log", LOGS, "--group", "A-coop-a2d7")
     second, third = (row["at"] for row in rows[1:3])
     for at_ms in (second["timestamp_ms"], third["timestamp_ms"] - 1):
-        said = told("explain", "A-coop-a2d7", "--log", LOGS, "--at", str(at_ms))
-        assert said == told("explain", f"{second['partition']}:{second['offset']}", "--log", LOGS)
-    refused = run("explain", "A-coop-a2d7", "--log", LOGS, "--at", str(rows[0]["at"]["timestamp_ms"] - 1))
+        said = rows_of_command("explain", "A-coop-a2d7", "--log", LOGS, "--at", at_ms)
+        assert said == rows_of_command("explain", f"{second['partition']}:{second['offset']}", "--log", LOGS)
+    refused = run_command("explain", "A-coop-a2d7", "--log", LOGS, "--at", rows[0]["at"]["timestamp_ms"] - 1)
     assert refused.exit_code == 1
     assert "had no rebalance up to that time" in refused.stderr
 
 
 def test_findings_are_limited_to_a_time_and_a_level() -> None:
-    every = told("findings", "--log", LOGS)
-    assert told("findings", LOGS) == every, "a folder as an argument is as with --log"
+    every = rows_of_command("findings", "--log", LOGS)
+    assert rows_of_command("findings", LOGS) == every, "a folder as an argument is as with --log"
     middle = every[len(every) // 2]["since_ms"]
-    later = told("findings", "--log", LOGS, "--since", str(middle))
+    later = rows_of_command("findings", "--log", LOGS, "--since", middle)
     assert later == [row for row in every if row["until_ms"] >= middle]
     assert 0 < len(later) < len(every)
-    before = told("findings", "--log", LOGS, "--until", str(middle))
+    before = rows_of_command("findings", "--log", LOGS, "--until", middle)
     assert before == [row for row in every if row["since_ms"] <= middle]
-    pressing = told("findings", "--log", LOGS, "--min-level", "warning")
+    pressing = rows_of_command("findings", "--log", LOGS, "--min-level", "warning")
     assert pressing == [row for row in every if row["level"] != "notice"]
-    assert run("findings", "--log", LOGS, "--new").exit_code == 2
-    assert run("findings", "--log", LOGS, "--fail-on", "any", "--min-level", "warning").exit_code == 3
+    assert run_command("findings", "--log", LOGS, "--new").exit_code == 2
+    assert run_command("findings", "--log", LOGS, "--fail-on", "any", "--min-level", "warning").exit_code == 3
 
 
 def test_a_report_of_some_hours_has_their_findings(tmp_path: Path) -> None:
-    middle = told("findings", "--log", LOGS)[0]["until_ms"]
+    middle = rows_of_command("findings", "--log", LOGS)[0]["until_ms"]
     page = tmp_path / "report.html"
-    assert run("report", "--log", LOGS, "--out", page, "--since", str(middle)).exit_code == 0
+    assert run_command("report", "--log", LOGS, "--out", page, "--since", middle).exit_code == 0
     made = json.loads(page.with_suffix(".json").read_text())
     assert made["since_ms"] == middle
-    assert 0 < made["findings_seen"] < len(told("findings", "--log", LOGS))
+    assert 0 < made["findings_seen"] < len(rows_of_command("findings", "--log", LOGS))
     assert all(row["until_ms"] >= middle for row in made["findings"])

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.jobs.conftest import ROOT
 from tests.matrix.sources import StoredTables, ThisProcess
 
@@ -16,7 +16,7 @@ INCIDENT = ROOT / "data" / "samples" / "incident"
 
 
 def config(*options: str | Path) -> Result:
-    return CliRunner().invoke(app, ["config", "--json", *map(str, options)])
+    return run_command("config", "--json", *options)
 
 
 def features(result: Result) -> dict[str, tuple[int, str]]:

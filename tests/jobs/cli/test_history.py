@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, MetadataRecordType
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.core.history.logs import GROUP, A, GroupLog, alone, current, epoch, gone, member, target, target_epoch
 from tests.jobs.logs import batch, write_segment
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "400"})
+    return run_command(*arguments, env={"COLUMNS": "400"})
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.cli.output import Line, print_lines
 from jobs.sources import archives, bounded_text, end_offsets, snapshot_files
+from tests.commands import run_command
 from tests.jobs.conftest import ROOT, SAMPLE_LOGS
 
 LOG = SAMPLE_LOGS / "__consumer_offsets-0"
@@ -27,7 +26,7 @@ CONFIG = {"resource": "g", "resource_type": "GROUP", "timestamp_ms": 1, "configs
 
 def refused(*command: str, codes: tuple[int, ...] = (1, 2)) -> str:
     """Run a command that gives one line of error and no traceback; return the line."""
-    done = CliRunner().invoke(app, [*command])
+    done = run_command(*command)
     assert done.exit_code in codes, (command, done.output, done.exception)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.stderr
@@ -155,7 +154,7 @@ def test_a_packed_archive_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.M
     unpacked: list[str] = []
     unpack = archives.opened
     monkeypatch.setattr(archives, "opened", lambda path: unpacked.append(path) or unpack(path))
-    done = CliRunner().invoke(app, ["groups", "--log", str(archive), "--json"])
+    done = run_command("groups", "--log", archive, "--json")
     assert done.exit_code == 0, done.output
     assert unpacked == [str(archive)]
     monkeypatch.setattr(archives, "MOST_BYTES", 1000)

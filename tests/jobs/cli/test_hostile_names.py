@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from typer.testing import CliRunner, Result
 
 from coordinator_core.records import RecordType
-from jobs.cli.app import app
 from jobs.cli.console import Console
 from jobs.cli.dump import VisibleText
 from jobs.formatting import json_text, visible
+from tests.commands import rows_of_command, run_command, text_of_command
 from tests.core.builders import GroupLog, classic_member
 from tests.jobs.logs import batch, write_segment
 
@@ -40,10 +39,6 @@ ACTING = frozenset(("Cc", "Cf", "Zl", "Zp", "Cs"))
 """Categories of characters that a terminal acts on, or that change how the others are shown."""
 
 COMMANDS = (["groups"], ["describe", "--all"], ["audit"], ["findings"], ["rebalances"])
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def acting(text: str) -> set[str]:
@@ -83,7 +78,7 @@ def test_terminals_show_names_escaped(name: str, logs: Path) -> None:
     seen = ""
     for command in (*COMMANDS, ["history", "--", name], ["offsets", "--", name], ["owners", "--", name]):
         for json_flag in ([], ["--json"]):
-            result = run(command[0], "--log", logs, *json_flag, *command[1:])
+            result = run_command(command[0], "--log", logs, *json_flag, *command[1:])
             assert result.exit_code in (0, 1), result.output
             assert result.exception is None or isinstance(result.exception, SystemExit)
             between_columns = set() if json_flag else {"\t"}
@@ -95,23 +90,25 @@ def test_terminals_show_names_escaped(name: str, logs: Path) -> None:
 
 
 def test_json_has_the_name_itself(name: str, logs: Path) -> None:
-    lines = [json.loads(line) for line in run("groups", "--log", logs, "--json").stdout.splitlines()]
+    lines = rows_of_command("groups", "--log", logs)
     assert {line["group"] for line in lines} == {name, f"{name}2"}
     assert not acting(json_text(name))
     assert json.loads(json_text({name: name})) == {name: name}
 
 
 def test_metrics_have_the_name_as_a_label(name: str, logs: Path) -> None:
-    result = run("metrics", "--log", logs)
-    assert result.exit_code == 0, result.output
-    labels = [each.labels for family in text_string_to_metric_families(result.stdout) for each in family.samples]
+    labels = [
+        each.labels
+        for family in text_string_to_metric_families(text_of_command("metrics", "--log", logs))
+        for each in family.samples
+    ]
     assert {each["group"] for each in labels if "group" in each} == {name, f"{name}2"}
     assert not any("evil" in each for each in labels)
 
 
 def test_the_page_has_the_name_as_text(name: str, logs: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    assert run("report", "--log", logs, "--out", page).exit_code == 0
+    assert run_command("report", "--log", logs, "--out", page).exit_code == 0
     html = page.read_text(encoding="utf-8")
     assert "<script>alert" not in html
     assert "<b>&amp;" not in html

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 SAMPLES = ROOT / "data/samples"
@@ -19,7 +18,7 @@ GROUP = "B-range-5175"
 
 
 def ask(question: Sequence[str], *options: object) -> Result:
-    return CliRunner().invoke(app, [*question, *map(str, options)])
+    return run_command(*question, *options)
 
 
 def asked_of(group: str) -> list[list[str]]:

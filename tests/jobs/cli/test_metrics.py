@@ -14,7 +14,6 @@ from prometheus_client import exposition
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as families
-from typer.testing import CliRunner
 
 from coordinator_core.audit.finding_rows import FindingKind, make_finding
 from coordinator_core.audit.offsets.burrow import LagPoint
@@ -26,9 +25,9 @@ from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import Family, LogPosition
-from jobs.cli.app import app
 from jobs.metrics.families import PARTITION_STATUS, GroupFacts, MetricNames
 from jobs.sources.log_reader import LogReader
+from tests.commands import run_command, text_of_command
 from tests.core.builders import GroupLog
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment
@@ -41,9 +40,7 @@ PROMTOOL = shutil.which("promtool")
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, [*arguments, *LOG])
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
+    return text_of_command(*arguments, *LOG)
 
 
 def samples(text, parse=families):
@@ -249,7 +246,7 @@ def test_findings_about_deliveries_rest_on_the_share_state_log(tmp_path):
     for lacks in (False, True):
         if lacks:
             without_topic("__share_group_state")(tmp_path / "logs")
-        result = CliRunner().invoke(app, ["metrics", "--log", str(tmp_path / "logs")])
+        result = run_command("metrics", "--log", tmp_path / "logs")
         assert samples(result.stdout)[("coordinator_audit_logs_complete",)] == (0 if lacks else 1)
         assert ("the share state log (__share_group_state) was not given" in result.stderr) == lacks
 
@@ -373,6 +370,6 @@ def test_a_commit_beyond_the_end_is_a_negative_lag_and_a_finding(tmp_path):
     write_segment(tmp_path / "logs" / "__consumer_offsets-0", [batch(GroupLog("g").commit("t", 0, 100))])
     (tmp_path / "ends.txt").write_text("t:0:90\n")
     words = ["metrics", "--log", str(tmp_path / "logs"), "--end-offsets", str(tmp_path / "ends.txt")]
-    text = CliRunner().invoke(app, words).stdout
+    text = run_command(*words).stdout
     assert 'kafka_consumergroup_group_lag{cluster_name="default",group="g",partition="0",topic="t"} -10.0' in text
     assert 'kind="committed_beyond_end",level="alarm"} 1.0' in text

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
-from jobs.cli.app import app
+from tests.commands import rows_of_command, run_command
 from tests.core.builders import GroupLog, classic_member
 from tests.core.share_log import ShareLog
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -22,10 +21,6 @@ from tests.matrix.sources import CLUSTER, StoredTables, ThisProcess
 
 if TYPE_CHECKING:
     from jobs.api import CoordinatorAudit
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -57,28 +52,28 @@ def without_shares(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("question", ["groups", "describe --all", "rebalances", "findings", "audit", "metrics"])
 def test_an_absent_partition_is_told(cut: Path, question: str) -> None:
-    result = run(*question.split(), "--log", cut)
+    result = run_command(*question.split(), "--log", cut)
     assert result.exit_code == 0
     assert "1 of 4 partitions of __consumer_offsets were not given (1)" in result.stderr
 
 
 @pytest.mark.parametrize("question", ["describe", "offsets", "history", "commits", "explain"])
 def test_a_group_in_an_absent_partition_is_not_said_to_be_absent(cut: Path, question: str) -> None:
-    result = run(question, "N-cls-3", "--log", cut)
+    result = run_command(question, "N-cls-3", "--log", cut)
     assert result.exit_code == 1
     assert "'N-cls-3' lies in __consumer_offsets-1, which was not given" in result.stderr
-    assert "was not given" not in run(question, "none", "--log", cut).stderr, "it would lie in another one"
+    assert "was not given" not in run_command(question, "none", "--log", cut).stderr, "it would lie in another one"
 
 
 def test_a_gate_does_not_pass_for_what_was_not_looked_at(cut: Path) -> None:
-    assert run("findings", "--fail-on", "transaction_left_open", "--log", SAMPLE_LOGS).exit_code == 0
-    result = run("findings", "--fail-on", "transaction_left_open", "--log", cut)
+    assert run_command("findings", "--fail-on", "transaction_left_open", "--log", SAMPLE_LOGS).exit_code == 0
+    result = run_command("findings", "--fail-on", "transaction_left_open", "--log", cut)
     assert result.exit_code == 1
     assert "does not prove that there is nothing" in result.stderr
     assert "or name a group whose partition is there (--group)" in result.stderr
-    assert run("audit", "--fail-on", "violation", "--log", cut).exit_code == 1
-    assert run("audit", "--fail-on", "violation", "--log", cut, "--group", "B-range-5175").exit_code == 0
-    assert run("findings", "--fail-on", "any", "--log", cut).exit_code == 3
+    assert run_command("audit", "--fail-on", "violation", "--log", cut).exit_code == 1
+    assert run_command("audit", "--fail-on", "violation", "--log", cut, "--group", "B-range-5175").exit_code == 0
+    assert run_command("findings", "--fail-on", "any", "--log", cut).exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -94,9 +89,9 @@ def test_a_gate_does_not_pass_for_what_was_not_looked_at(cut: Path) -> None:
 def test_a_gate_that_rests_on_share_state_does_not_pass_without_a_part_of_it(
     without_shares: Path, gate: str, code: int
 ) -> None:
-    assert run(*gate.split(), "--log", SAMPLE_LOGS).exit_code == 0
+    assert run_command(*gate.split(), "--log", SAMPLE_LOGS).exit_code == 0
     for source in (("--log", without_shares / "logs"), ("--tables", without_shares / "tables")):
-        result = run(*gate.split(), *source)
+        result = run_command(*gate.split(), *source)
         assert result.exit_code == code
         assert ("1 of 2 partitions of __share_group_state were not given (0)" in result.stderr) or not code
 
@@ -117,16 +112,16 @@ def test_a_check_of_what_rests_on_share_state_is_unknown_without_a_part_of_it(wi
 def test_without_a_log_of_groups_every_question_is_an_error(tmp_path: Path, question: str) -> None:
     for name in ("__cluster_metadata-0", "__share_group_state-0"):
         shutil.copytree(SAMPLE_LOGS / name, tmp_path / name)
-    result = run(*question.split(), "--log", tmp_path)
+    result = run_command(*question.split(), "--log", tmp_path)
     assert result.exit_code == 1
     assert "there is no log of groups here" in result.stderr
 
 
 def test_a_protocol_type_without_an_assignor_has_the_verdict_unknown(schema_registry: Path) -> None:
-    (row,) = map(json.loads, run("audit", "--log", schema_registry, "--json").stdout.splitlines())
+    (row,) = map(json.loads, run_command("audit", "--log", schema_registry, "--json").stdout.splitlines())
     assert (row["verdict"], row["group_type"], row["expected"]) == ("unknown", "CLASSIC", None)
     assert "protocol type 'sr'" in row["missing"]
-    assert run("audit", "--log", schema_registry, "--fail-on", "unknown").exit_code == 3
+    assert run_command("audit", "--log", schema_registry, "--fail-on", "unknown").exit_code == 3
 
 
 def test_a_notice_is_listed_and_is_no_violation_for_a_gate(tmp_path: Path) -> None:
@@ -137,19 +132,19 @@ def test_a_notice_is_listed_and_is_no_violation_for_a_gate(tmp_path: Path) -> No
     write_segment(tmp_path / "new" / "__share_group_state-0", segment)
     members = [classic_member("a")]
     write_segment(tmp_path / "new" / "__consumer_offsets-0", [batch(GroupLog("other").classic(1, members))])
-    result = run("audit", "--fail-on", "violation", "--log", tmp_path / "new")
+    result = run_command("audit", "--fail-on", "violation", "--log", tmp_path / "new")
     assert "share_state_new" in result.stdout
     assert result.exit_code == 1, "not all partitions are known"
     log = GroupLog("back")
     records = [log.classic(2, members), log.classic(1, members)]
     write_segment(tmp_path / "broken" / "__consumer_offsets-0", [batch(record) for record in records])
-    assert run("audit", "--fail-on", "violation", "--log", tmp_path / "broken").exit_code == 3
+    assert run_command("audit", "--fail-on", "violation", "--log", tmp_path / "broken").exit_code == 3
 
 
 def test_an_audit_that_judged_nothing_says_so(tmp_path: Path) -> None:
     log = GroupLog("simple")
     write_segment(tmp_path / "__consumer_offsets-0", [batch(log.commit("orders", 0, 5))])
-    result = run("audit", "--group", "simple", "--log", tmp_path)
+    result = run_command("audit", "--group", "simple", "--log", tmp_path)
     assert result.exit_code == 0
     assert "none was judged" in result.stderr
 
@@ -165,29 +160,29 @@ def test_an_audit_that_judged_nothing_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_findings_gate(options: list[str], code: int) -> None:
-    result = run("findings", "--log", SAMPLE_LOGS, *options)
+    result = run_command("findings", "--log", SAMPLE_LOGS, *options)
     assert result.exit_code == code
     if code == 2:
         assert "did you mean 'empty_members'" in result.stderr
 
 
 def test_a_score_below_which_findings_are_left_out() -> None:
-    rows = [json.loads(line) for line in run("findings", "--log", SAMPLE_LOGS, "--json").stdout.splitlines()]
+    rows = rows_of_command("findings", "--log", SAMPLE_LOGS)
     least = sorted(row["score"] for row in rows)[len(rows) // 2]
-    kept = run("findings", "--log", SAMPLE_LOGS, "--json", "--min-score", least).stdout.splitlines()
+    kept = run_command("findings", "--log", SAMPLE_LOGS, "--json", "--min-score", least).stdout.splitlines()
     assert [json.loads(line) for line in kept] == [row for row in rows if row["score"] >= least]
     assert 0 < len(kept) < len(rows)
 
 
 def test_a_file_without_steps_compares_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
-    result = run("trace", tmp_path / "empty.jsonl")
+    result = run_command("trace", tmp_path / "empty.jsonl")
     assert result.exit_code == 1
     assert "nothing was compared" in result.stderr
 
 
 def test_a_partition_that_the_topic_does_not_have() -> None:
-    result = run("owners", "__consumer_offsets", 99, "--log", SAMPLE_LOGS)
+    result = run_command("owners", "__consumer_offsets", 99, "--log", SAMPLE_LOGS)
     assert result.exit_code == 1
     assert "partitions 0 to" in result.stderr
 
@@ -245,19 +240,19 @@ def test_the_headline_of_the_report_names_absent_partitions(tmp_path: Path) -> N
     shutil.copytree(SAMPLE_LOGS, quarter)
     shutil.rmtree(quarter / "__consumer_offsets-1")
     page = tmp_path / "report.html"
-    assert run("report", "--log", quarter, "--out", page).exit_code == 0
+    assert run_command("report", "--log", quarter, "--out", page).exit_code == 0
     told = json.loads(page.with_suffix(".json").read_text())
     assert [(each["topic"], each["partitions"]) for each in told["absent"]] == [("__consumer_offsets", [1])]
     assert "1 of 4 partitions of __consumer_offsets were not given" in page.read_text()
     (quarter / "__consumer_offsets-1").mkdir()
     (quarter / "__consumer_offsets-1" / "00000000000000000000.log").write_bytes(b"")
-    assert run("report", "--log", quarter, "--out", page).exit_code == 0
+    assert run_command("report", "--log", quarter, "--out", page).exit_code == 0
     assert "were not given" not in page.read_text()
 
 
 def test_a_folder_that_is_not_there_is_not_said_to_be_undamaged(tmp_path: Path) -> None:
     """Nor is it made: ``rebuild`` says that there are no tables, before it starts Spark."""
-    done = CliRunner().invoke(app, ["rebuild", "--tables", str(tmp_path / "none")])
+    done = run_command("rebuild", "--tables", tmp_path / "none")
     assert done.exit_code == 1
     assert "the folder does not exist" in done.stderr
     assert not (tmp_path / "none").exists()

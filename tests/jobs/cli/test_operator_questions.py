@@ -8,11 +8,10 @@ import shutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
+from tests.commands import rows_of_command, run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.other_removals import next_night, tomorrow
 from tests.matrix.removals import cut, without_partition, without_segment
@@ -23,9 +22,7 @@ REWOUND_MS = 1795257022767
 
 
 def answer(*arguments):
-    result = CliRunner().invoke(app, [*arguments, "--log", str(SAMPLE_LOGS), "--json"])
-    assert result.exit_code == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return rows_of_command(*arguments, "--log", SAMPLE_LOGS)
 
 
 def test_did_somebody_rewind_offsets():
@@ -80,7 +77,7 @@ def test_what_is_the_trend(tmp_path, absent):
     ]
     write(place, NIGHTS, nights)
     write(place, NIGHTLY_STEPS, [{"night": each} for each in ("20261119T023000.000000Z", nights[0]["night"])])
-    result = CliRunner().invoke(app, ["trend", "--tables", str(place), "--json"])
+    result = run_command("trend", "--tables", place, "--json")
     assert result.exit_code == 0, result.stderr
     earlier, first, second = map(json.loads, result.stdout.splitlines())
     assert {earlier[name] for name in ("groups", "rebalances", "findings", "unstable", "total_lag")} == {None}
@@ -103,7 +100,7 @@ def test_a_trend_says_what_an_earlier_night_lacked(tmp_path, comes):
     runs = sorted(set(DeltaTable(str(place / "log_ranges")).to_pyarrow_table(columns=["run_id"])["run_id"].to_pylist()))
     counts = {"cluster": CLUSTER, "groups": 3, "rebalances": 1, "ended_ms": 1}
     write(place, NIGHTS, [{**counts, "night": run} for run in runs])
-    result = CliRunner().invoke(app, ["trend", "--tables", str(place), "--json"])
+    result = run_command("trend", "--tables", place, "--json")
     said = f"night {runs[0]} lacked records that a later one has, of __consumer_offsets-1: it counted less"
     assert (said in result.stderr) == (comes != "last segment of 1")
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 from jsonschema import Draft202012Validator
-from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
-from jobs.cli.app import COMMANDS, app
+from jobs.cli.app import COMMANDS
 from jobs.cli.output_shapes import SHAPES, output_schema
+from tests.commands import run_command, text_of_command
 from tests.shared_data import ROOT
 
 SAMPLES = str(ROOT / "data" / "samples" / "logs")
@@ -50,7 +50,7 @@ def lines_of(run: str, tmp_path) -> list[dict]:
         for each in run.split()
     ]
     (tmp_path / "out").mkdir()
-    result = CliRunner().invoke(app, [*arguments, "--json"])
+    result = run_command(*arguments, "--json")
     assert result.exit_code in (0, 3), result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -97,6 +97,4 @@ def test_a_line_with_another_field_does_not_fit():
 
 
 def test_the_command_prints_the_schema():
-    result = CliRunner().invoke(app, ["schema", "audit"])
-    assert result.exit_code == 0
-    assert json.loads(result.stdout) == output_schema("audit")
+    assert json.loads(text_of_command("schema", "audit")) == output_schema("audit")

@@ -7,9 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.removals import metadata_hole, metadata_of_another_cluster
 from tests.shared_data import ROOT
@@ -28,7 +27,7 @@ LOG = ["--log", str(SAMPLE_LOGS)]
     ],
 )
 def test_a_moment_outside_of_the_logs_is_named(command: list[str], at: str, says: str) -> None:
-    result = CliRunner().invoke(app, [*command, *LOG, "--at", at])
+    result = run_command(*command, *LOG, "--at", at)
     if says:
         assert says in result.stderr.replace("\n", " ")
     else:
@@ -40,7 +39,7 @@ def test_a_moment_outside_of_the_logs_is_named(command: list[str], at: str, says
 )
 def test_a_moment_in_a_log_partition_that_is_not_there_is_refused(command: list[str]) -> None:
     """The partitions that are there would be answered as of their end."""
-    result = CliRunner().invoke(app, [*command, *LOG, "--at-offset", "99:5"])
+    result = run_command(*command, *LOG, "--at-offset", "99:5")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "--at-offset names partition 99, which these logs of groups do not have" in result.stderr
 
@@ -48,7 +47,7 @@ def test_a_moment_in_a_log_partition_that_is_not_there_is_refused(command: list[
 @pytest.mark.parametrize("command", [["rebalances"], ["audit"], ["audit", "--fail-on", "violation"]])
 def test_nothing_is_said_of_times_after_the_end_of_the_logs(command: list[str]) -> None:
     """An empty answer, or a gate that passes, would say that nothing happened."""
-    result = CliRunner().invoke(app, [*command, *LOG, "--since", "2030-01-01"])
+    result = run_command(*command, *LOG, "--since", "2030-01-01")
     assert (result.exit_code, result.stdout) == (1, "")
     assert (
         "does not prove that there is nothing: the log ends at 2026-11-21T10:39:30.295Z, before 2030" in result.stderr
@@ -65,17 +64,17 @@ def test_nothing_is_said_of_times_after_the_end_of_the_logs(command: list[str]) 
     ],
 )
 def test_a_window_outside_of_the_logs_is_named(command: list[str], says: str) -> None:
-    result = CliRunner().invoke(app, [*command, *LOG])
+    result = run_command(*command, *LOG)
     assert result.exit_code == 0
     assert says in result.stderr if says else "the log ends" not in result.stderr
 
 
 def test_a_topic_that_lost_records_may_tell_of_is_not_denied(tmp_path: Path) -> None:
-    whole = CliRunner().invoke(app, ["owners", "d-nowhere", *LOG])
+    whole = run_command("owners", "d-nowhere", *LOG)
     assert "no topic or connector 'd-nowhere' in these logs at that moment" in whole.stderr
     shutil.copytree(SAMPLE_LOGS, tmp_path / "logs")
     metadata_hole(tmp_path / "logs")
-    result = CliRunner().invoke(app, ["owners", "d-nowhere", "--log", str(tmp_path / "logs")])
+    result = run_command("owners", "d-nowhere", "--log", tmp_path / "logs")
     assert result.exit_code == 1
     assert "no trace of a topic or connector 'd-nowhere'" in result.stderr
     assert "which does not prove that there was none: " in result.stderr
@@ -87,12 +86,12 @@ def test_a_metadata_log_of_another_cluster_breaks_no_rule(tmp_path: Path) -> Non
     shutil.copytree(SAMPLE_LOGS, tmp_path / "logs")
     metadata_of_another_cluster()(tmp_path / "logs")
     logs = ["--log", str(tmp_path / "logs")]
-    result = CliRunner().invoke(app, ["audit", *logs, "--fail-on", "violation,divergent,invalid", "--json"])
-    true = CliRunner().invoke(app, ["audit", *LOG, "--json"])
+    result = run_command("audit", *logs, "--fail-on", "violation,divergent,invalid", "--json")
+    true = run_command("audit", *LOG, "--json")
     broken = [[line for line in each.stdout.splitlines() if '"violations"' in line] for each in (result, true)]
     assert (result.exit_code, broken[0]) == (0, broken[1])
     assert "the metadata log is of another cluster, and not used: it has none of the " in result.stderr
-    described = CliRunner().invoke(app, ["describe", "C-consumer", *logs, "--json"])
+    described = run_command("describe", "C-consumer", *logs, "--json")
     assert "-0" in json.loads(described.stdout)["describe_consumer"]["members"][0]["assignment"]["topicPartitions"][0]
 
 
@@ -116,7 +115,7 @@ TABLE_QUESTIONS = (
 @pytest.mark.parametrize("command", TABLE_QUESTIONS, ids=lambda command: command[0])
 def test_tables_that_are_not_there_are_one_clear_error(command: list[str], tmp_path: Path) -> None:
     place = tmp_path / "nosuch"
-    result = CliRunner().invoke(app, [*command, "--tables", str(place)])
+    result = run_command(*command, "--tables", place)
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.splitlines() == [f"error: there are no tables at {place}: the folder does not exist"]
@@ -124,7 +123,7 @@ def test_tables_that_are_not_there_are_one_clear_error(command: list[str], tmp_p
 
 def test_a_group_that_is_not_ready_is_not_told_as_done() -> None:
     """The members reached a target without tasks within seconds, and the group did not run for 15 minutes."""
-    result = CliRunner().invoke(app, ["explain", "pricing", "--log", str(ROOT / "data" / "samples" / "shop")])
+    result = run_command("explain", "pricing", "--log", ROOT / "data" / "samples" / "shop")
     assert "The group has had no tasks for at least 14 min 43 s from then on." in result.stdout
     assert "All members reached the target, which has no tasks," in result.stdout
     assert "at most 3.7 s for one by then, and stay so." in result.stdout

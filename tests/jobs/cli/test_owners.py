@@ -7,11 +7,10 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.history.knowledge import Knowledge
-from jobs.cli.app import app
 from jobs.formatting import parse_time
+from tests.commands import rows_of_command, run_command
 from tests.core.builders import GroupLog, consumer_member
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment
@@ -20,9 +19,7 @@ TOPICS = ["b-range-x1", "a-coop-x8"]
 
 
 def answer(*arguments):
-    result = CliRunner().invoke(app, ["owners", *arguments, "--log", str(SAMPLE_LOGS), "--json"])
-    assert result.exit_code == 0, result.stderr
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return rows_of_command("owners", *arguments, "--log", SAMPLE_LOGS)
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -69,9 +66,7 @@ def test_since_when_and_in_which_epoch_is_unknown_where_records_are_lost(tmp_pat
     for place, given in (("whole", generations), ("cut", [*generations[:2], generations[3]])):
         write_segment(tmp_path / place / "__consumer_offsets-0", [batch(each) for each in given])
     ask = ["owners", "t", "--json", "--log"]
-    whole, cut = (
-        json.loads(CliRunner().invoke(app, [*ask, str(tmp_path / place)]).stdout) for place in ("whole", "cut")
-    )
+    whole, cut = (json.loads(run_command(*ask, tmp_path / place).stdout) for place in ("whole", "cut"))
     assert (whole["epoch"], whole["since"] is None) == (1, False)
     assert (cut["epoch"], cut["since"], cut["member_id"]) == (None, None, "a")
 
@@ -84,12 +79,12 @@ def test_what_is_not_known_of_the_past_has_its_reason(tmp_path, monkeypatch, ove
     log = GroupLog()
     generations = [log.classic(number, [consumer_member("a", [0], [0], number)]) for number in (1, 2, 3, 4)]
     write_segment(tmp_path / "__consumer_offsets-0", [batch(generations[number]) for number in given])
-    asked = CliRunner().invoke(app, ["owners", "t", *over_time, "--json", "--log", str(tmp_path)])
+    asked = run_command("owners", "t", *over_time, "--json", "--log", tmp_path)
     assert asked.stderr.count("lacks ends") == is_told
 
 
 def test_history_and_a_moment_exclude_each_other():
-    result = CliRunner().invoke(app, ["owners", "x", "--history", "--at", "0", "--log", str(SAMPLE_LOGS)])
+    result = run_command("owners", "x", "--history", "--at", "0", "--log", SAMPLE_LOGS)
     assert result.exit_code == 2
     assert "either --history or a moment" in result.stderr
 
@@ -113,14 +108,14 @@ def by_pattern(tmp_path_factory):
     """The folders of a scenario's logs, whole and without the metadata log."""
     at = tmp_path_factory.mktemp("pattern")
     (at / "scenario.yaml").write_text(BY_PATTERN)
-    result = CliRunner().invoke(app, ["simulate", str(at / "scenario.yaml"), "--out", str(at / "whole"), "--quiet"])
+    result = run_command("simulate", at / "scenario.yaml", "--out", at / "whole", "--quiet")
     assert result.exit_code == 0, result.stderr
     shutil.copytree(at / "whole" / "__consumer_offsets-0", at / "groups" / "__consumer_offsets-0")
     return at
 
 
 def asked(folder, *arguments):
-    return CliRunner().invoke(app, ["owners", *arguments, "--log", str(folder), "--json"])
+    return run_command("owners", *arguments, "--log", folder, "--json")
 
 
 @pytest.mark.parametrize(

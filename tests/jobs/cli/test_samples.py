@@ -6,9 +6,8 @@ import gzip
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import run_command, text_of_command
 from tests.shared_data import ROOT
 
 SAMPLES = ROOT / "data" / "samples"
@@ -19,9 +18,10 @@ SAMPLES = ROOT / "data" / "samples"
     [((), "decoded.jsonl.gz"), (("--topic", "__share_group_state"), "decoded_share_state.jsonl.gz")],
 )
 def test_dump_prints_what_is_known(options, known):
-    result = CliRunner().invoke(app, ["dump", str(SAMPLES / "logs"), *options])
-    assert result.exit_code == 0
-    assert result.stdout == gzip.decompress((SAMPLES / "known" / known).read_bytes()).decode()
+    assert (
+        text_of_command("dump", SAMPLES / "logs", *options)
+        == gzip.decompress((SAMPLES / "known" / known).read_bytes()).decode()
+    )
 
 
 INCIDENT = SAMPLES / "incident"
@@ -29,9 +29,10 @@ INCIDENT = SAMPLES / "incident"
 
 def test_the_recorded_incident_has_the_causes_of_the_first_and_its_broker_log_decides_those_that_are_open():
     def kinds(*options):
-        result = CliRunner().invoke(app, ["rebalances", "--group", "B-range-5175", "--json", *map(str, options)])
-        assert result.exit_code == 0
-        return [[each["kind"] for each in json.loads(line)["causes"]] for line in result.stdout.splitlines()]
+        return [
+            [each["kind"] for each in json.loads(line)["causes"]]
+            for line in text_of_command("rebalances", "--group", "B-range-5175", "--json", *options).splitlines()
+        ]
 
     first, again = kinds("--log", SAMPLES / "logs"), kinds("--log", INCIDENT)
     assert again[:-1] == first[:-1]
@@ -48,9 +49,9 @@ def test_the_recorded_incident_has_the_causes_of_the_first_and_its_broker_log_de
 
 def test_the_timeline_of_a_group_has_the_lines_that_no_record_tells():
     options = ["--log", str(INCIDENT), "--broker-log", str(INCIDENT / "server.log"), "--json"]
-    result = CliRunner().invoke(app, ["history", "B-range-5175", *options])
+    result = run_command("history", "B-range-5175", *options)
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["kind"] for row in rows if row["table"] == "broker_events"] == ["coordinator_loaded"]
-    shown = CliRunner().invoke(app, ["history", "B-range-5175", *options[:-1]]).stdout.splitlines()
+    shown = run_command("history", "B-range-5175", *options[:-1]).stdout.splitlines()
     assert "coordinator back" in shown[2]
     assert not [line for line in shown if "coordinator away" in line]

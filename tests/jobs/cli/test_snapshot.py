@@ -10,12 +10,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.wire.api_versions import BrokerFeatures
-from jobs.cli.app import app
 from jobs.relations.settings import USED_SETTINGS
 from jobs.relations.topics import stored_topics, topic_news_ms
 from jobs.sources import broker_features, cluster_snapshot, kafka_reports, snapshot_files
@@ -25,6 +23,7 @@ from jobs.sources.files import Family, find_logs
 from jobs.sources.topics import topic_history
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+from tests.commands import rows_of_command, run_command, text_of_command
 from tests.jobs.conftest import SAMPLE_LOGS
 
 LOG = [str(folder) for folder in sorted(SAMPLE_LOGS.iterdir()) if "metadata" not in folder.name]
@@ -111,10 +110,6 @@ def settings_in(rows):
     return {(row["resource_type"], row["resource"]): (row["configs"], row["missing"]) for row in of_resources}
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [*arguments])
-
-
 def test_a_row_for_each_partition_with_the_id_as_kafka_writes_it():
     assert list(cluster_snapshot.rows(Cluster(), "C", 5)) == [
         dict(zip(cluster_snapshot.ROW, ("orders", "-_orders", 0, ["a", None], 5, 7, "C"), strict=True)),
@@ -163,7 +158,7 @@ def test_the_file_grows_and_gives_topics_end_offsets_and_settings(cluster, tmp_p
     out = tmp_path / "cluster.jsonl"
     counts = {"topics": 2, "partitions": 3, "groups": 1, "brokers": 2, "features": {"metadata.version": "29"}}
     for _ in range(2):
-        result = run("snapshot", "kafka://broker:9092", "--out", str(out), "--json")
+        result = run_command("snapshot", "kafka://broker:9092", "--out", out, "--json")
         assert json.loads(result.stdout) == {"file": str(out), **counts}
     assert len(out.read_text().splitlines()) == 18
     ends = {partition: end.offset for partition, end in newest_ends(out).items()}
@@ -244,13 +239,13 @@ def test_other_topics_in_a_new_snapshot_are_news_for_all_times(cluster, tmp_path
 
 @pytest.mark.parametrize("url", ["broker:9092", "kafka://", "kafka://broker:9092/__consumer_offsets"])
 def test_a_wrong_address_is_a_usage_error(url, tmp_path):
-    result = run("snapshot", url, "--out", str(tmp_path / "x"))
+    result = run_command("snapshot", url, "--out", tmp_path / "x")
     assert (result.exit_code, result.stderr) == (2, f"error: invalid URL {url!r}: use kafka://HOST:PORT[,HOST:PORT]\n")
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(kafka_reports, "PATIENCE_S", 0.1)
-    result = run("snapshot", "kafka://127.0.0.1:1", "--out", str(tmp_path / "x"), "--quiet")
+    result = run_command("snapshot", "kafka://127.0.0.1:1", "--out", tmp_path / "x", "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: 127.0.0.1:1: ")
     assert "Connection refused" in result.stderr
@@ -265,7 +260,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, monkeypatch):
 def test_a_file_that_is_not_a_snapshot_is_an_error(text, said, tmp_path):
     file = tmp_path / "topics.jsonl"
     file.write_text(text)
-    result = run("groups", "--topics", str(file), *(each for log in LOG for each in ("--log", log)))
+    result = run_command("groups", "--topics", file, *(each for log in LOG for each in ("--log", log)))
     assert result.exit_code == 1
     assert said in result.stderr
 
@@ -281,9 +276,7 @@ def listed(history, every):
 
 
 def verdicts(*arguments):
-    result = run("audit", "--json", *arguments)
-    assert result.exit_code == 0, result.stderr
-    rows = map(json.loads, result.stdout.splitlines())
+    rows = map(json.loads, text_of_command("audit", "--json", *arguments).splitlines())
     return {(row["group_id"], row["epoch"], row["at"]["offset"]): row["verdict"] for row in rows if "verdict" in row}
 
 
@@ -315,7 +308,7 @@ def with_settings(folder, *, first_ms=0, last_ms=1 << 50):
 def test_settings_of_snapshots_count_beside_the_metadata_log(tmp_path):
     """Topics come from the metadata log then, and so does the release: brokers have registered there."""
     options = ["--log", str(SAMPLE_LOGS), "--topics", with_settings(tmp_path)]
-    result = run("audit", "--json", *options)
+    result = run_command("audit", "--json", *options)
     assert "settings.jsonl are not used: the logs contain the metadata log" in result.stderr
     rows = [row for row in map(json.loads, result.stdout.splitlines()) if "verdict" in row]
     proven = verdicts("--log", str(SAMPLE_LOGS))
@@ -323,7 +316,7 @@ def test_settings_of_snapshots_count_beside_the_metadata_log(tmp_path):
     doubts = [row for row in rows if row["verdict"] != proven[row["group_id"], row["epoch"], row["at"]["offset"]]]
     assert len(doubts) > 3
     assert {(row["verdict"], row["assignor"]) for row in doubts} == {("unknown", "range")}
-    described = [json.loads(line) for line in run("describe", "--all", "--json", *options).stdout.splitlines()]
+    described = rows_of_command("describe", "--all", *options)
     assigned = {(each.get("describe_consumer") or {}).get("partitionAssignor") for each in described}
     assert "range" in assigned
 

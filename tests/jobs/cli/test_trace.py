@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli.app import app
 from jobs.cli.options import FAILED_GATE
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 SAMPLE = ROOT / "tests" / "data" / "trace-sample.jsonl.gz"
@@ -19,7 +19,7 @@ STEPS = 23
 
 
 def trace(*args: str) -> Result:
-    return CliRunner().invoke(app, ["trace", *args])
+    return run_command("trace", *args)
 
 
 def lines() -> list[dict[str, Any]]:

@@ -6,16 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 
 LISTS = [["groups"], ["describe", "--all"], ["metrics"], ["findings"], ["rebalances"]]
 
 
 def said(command: list[str], logs: Path) -> str:
-    result = CliRunner().invoke(app, [*command, "--log", str(logs)])
+    result = run_command(*command, "--log", logs)
     assert result.exit_code == 0, result.stderr
     return " ".join(result.stderr.split())
 

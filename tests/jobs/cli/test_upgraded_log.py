@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.against_admin import printed
 from tests.broker.kafka import Line
 from tests.broker.upgrade.expectations import (
     PROFILES,
@@ -19,6 +18,7 @@ from tests.broker.upgrade.expectations import (
     streams_releases,
     verdicts,
 )
+from tests.commands import rows_of_command
 from tests.shared_data import ROOT
 
 
@@ -52,7 +52,7 @@ def test_each_target_fits_the_profile_of_its_release(upgraded: Path, seen: list[
 def test_without_the_metadata_log_nothing_is_called_wrong(upgraded: Path, tmp_path: Path) -> None:
     for folder in (upgraded / "logs").glob("__consumer_offsets-*"):
         shutil.copytree(folder, tmp_path / folder.name)
-    rows = [each for each in printed("audit", "--log", str(tmp_path)) if each["table"] == "target_audits"]
+    rows = [each for each in rows_of_command("audit", "--log", tmp_path) if each["table"] == "target_audits"]
     assert {each["verdict"] for each in rows} == {"identical", "unknown"}
     recorded = [each for each in rows if each["verdict"] == "identical"]
     assert {each["fitted"].split(", ")[-1] for each in recorded if each["group_type"] == "CONSUMER"} >= {

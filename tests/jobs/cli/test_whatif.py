@@ -6,10 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli.app import app
 from jobs.cli.whatif import OF_DELAY
+from tests.commands import run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.removals import metadata_without_last
 
@@ -28,7 +28,7 @@ groups:
 
 
 def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
+    result = run_command(*arguments)
     assert result.exit_code == 0, result.output
     return result
 

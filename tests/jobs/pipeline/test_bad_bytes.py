@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
-from jobs.cli.app import app
 from jobs.pipeline import decode_arrow
 from jobs.sources.dump import open_dump
 from jobs.sources.segments import SegmentsReader
 from jobs.tables.log import QUARANTINE
+from tests.commands import run_command
 
 TOPIC = "__consumer_offsets"
 SEGMENT = f"{TOPIC}-3/{0:020}.log"
@@ -93,7 +92,7 @@ UNDECODABLE = {
 
 
 def dump(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["--json", "dump", *map(str, arguments)])
+    return run_command("--json", "dump", *arguments)
 
 
 def write(folder: Path, data: bytes) -> Path:

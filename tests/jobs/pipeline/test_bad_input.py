@@ -15,14 +15,13 @@ import pytest
 import yaml
 from click.testing import Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.nightly_run import STEPS
 from jobs.pipeline import typed_tables
 from jobs.tables.delta import Tables
 from jobs.tables.format import FORMAT
 from jobs.tables.log import LOG_RECORDS, RUNS
+from tests.commands import run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, kafka_rows, sample_rows, write_json
 
@@ -39,10 +38,7 @@ def tables(spark: SparkSession, tmp_path: Path) -> Tables:
 def nightly(tables: Tables, dump: Path, *options: str, steps: tuple[str, ...] = ("ingest", "decode")) -> Result:
     file = Path(tables.location).with_suffix(".yaml")
     file.write_text(yaml.safe_dump({"nightly": {"steps": list(steps)}}))
-    return CliRunner().invoke(
-        app,
-        ["nightly", str(dump), "--tables", tables.location, "--config", str(file), "--log-format", "json", *options],
-    )
+    return run_command("nightly", dump, "--tables", tables.location, "--config", file, "--log-format", "json", *options)
 
 
 def complaint(result: Result) -> str:
@@ -124,7 +120,7 @@ def test_a_check_that_fails_is_exit_code_3(tables: Tables, tmp_path: Path) -> No
         tables, write_json(tmp_path / "dump.jsonl.gz", rows), "--json", steps=("ingest", "decode", "checks")
     )
     assert result.exit_code == 3
-    again = CliRunner().invoke(app, ["checks", "--tables", tables.location, "--json"])
+    again = run_command("checks", "--tables", tables.location, "--json")
     assert again.exit_code == 3
     failed = [line["check"] for line in map(json.loads, again.stdout.splitlines()) if line["verdict"] == "failed"]
     assert "quarantine_rate" in failed

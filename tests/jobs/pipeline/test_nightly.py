@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,12 +16,10 @@ from typing import Any
 import pytest
 import yaml
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
-from jobs.cli.app import app
 from jobs.pipeline import ingest, maintenance
 from jobs.pipeline.on_spark import commits as on_spark
 from jobs.sources import snapshot_files
@@ -41,6 +38,7 @@ from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
 from jobs.tables.spark_reader import spark_types
 from jobs.tables.versions import versions
+from tests.commands import rows_of_command, run_command
 from tests.jobs.cli.test_snapshot import listed
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
@@ -110,17 +108,12 @@ def test_the_trend_of_nights_on_a_real_log_has_what_the_log_files_say(undisturbe
     """After a night with something new and one without: what is the trend?"""
     nightly_run.run(undisturbed, chosen(), Heard())
 
-    def answer(*arguments: str) -> list[dict[str, Any]]:
-        result = CliRunner().invoke(app, [*arguments, "--json"])
-        assert result.exit_code == 0, result.stderr
-        return [json.loads(line) for line in result.stdout.splitlines()]
-
-    first, *_, last = answer("trend", "--tables", undisturbed.location)
+    first, *_, last = rows_of_command("trend", "--tables", undisturbed.location)
     assert first["new_rebalances"] is None
     assert last["new_rebalances"] == 0
     assert (first["rebalances"], first["findings"]) == (last["rebalances"], last["findings"])
-    assert last["rebalances"] == len(answer("rebalances", "--log", LOG)) > 0
-    assert last["findings"] == len(answer("findings", "--log", LOG)) > 0
+    assert last["rebalances"] == len(rows_of_command("rebalances", "--log", LOG)) > 0
+    assert last["findings"] == len(rows_of_command("findings", "--log", LOG)) > 0
     assert (last["violations"], last["wrong_targets"], last["total_lag"]) == (0, 0, None)
 
 
@@ -202,7 +195,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(
 def test_commands_that_write_respect_who_holds_the_tables(undisturbed: Tables) -> None:
     with held(undisturbed, WRITER, HOUR):
         for command in (["ingest", LOG], ["decode"], ["replay"]):
-            result = CliRunner().invoke(app, [*command, "--tables", undisturbed.location])
+            result = run_command(*command, "--tables", undisturbed.location)
             assert result.exit_code == 1
             assert "another run" in result.stderr.splitlines()[-1]
 
@@ -308,7 +301,7 @@ def test_findings_that_the_settings_name_fail_the_night(undisturbed: Tables, tmp
     }.items():
         config = tmp_path / f"{name}.yaml"
         config.write_text(yaml.safe_dump({"checks": {"findings": findings}}))
-        result = CliRunner().invoke(app, ["nightly", LOG, "--tables", undisturbed.location, "--config", str(config)])
+        result = run_command("nightly", LOG, "--tables", undisturbed.location, "--config", config)
         codes[name] = result.exit_code
         (failing,) = undisturbed.read(CHECK_RESULTS).where("check = 'failing_findings'").orderBy("run_id").tail(1)
         assert failing.passed is (name != "named"), result.output

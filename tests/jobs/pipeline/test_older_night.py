@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.audit.offsets.steps import StepCause
 from coordinator_core.records import AnyRecord
 from coordinator_core.wire.record_codec import encode_key, encode_value
-from jobs.cli.app import app
 from jobs.sources.files import GROUP_LOG
+from tests.commands import rows_of_command
 from tests.core.audit.offsets.test_steps import generation
 from tests.core.builders import GroupLog
 from tests.core.wire.segments import message
@@ -52,9 +50,7 @@ def asked(home: Path, *words: str) -> tuple[list[dict[str, Any]], list[dict[str,
     """The answer from the tables and that from the files."""
     found = []
     for where in (("--tables", str(home / "tables"), "--cluster", "c"), ("--log", str(home / "logs"))):
-        result = CliRunner().invoke(app, ["--json", *words, *where])
-        assert result.exit_code == 0, result.output
-        found.append([json.loads(line) for line in result.stdout.splitlines()])
+        found.append(rows_of_command(*words, *where))
     return found[0], found[1]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.cli.options import FAILED_GATE
+from tests.commands import run_command
 from tests.core.real_logs import wild
 from tests.jobs.logs import batches
 
@@ -33,13 +32,13 @@ def test_the_night_that_has_the_violation_is_the_only_one_that_fails(grows: bool
                 (home / segment.parent.name).mkdir(parents=True, exist_ok=True)
                 first = int.from_bytes(kept[0][:8])
                 (home / segment.parent.name / f"{first:020}.log").write_bytes(b"".join(kept))
-        result = CliRunner().invoke(app, ["nightly", str(home), "--tables", str(lake)])
+        result = run_command("nightly", home, "--tables", lake)
         codes.append(result.exit_code)
         assert result.exit_code in (0, FAILED_GATE), result.stderr
         told = "violations failed in cluster default: 5 rules broken in W-cls-1 (assigned_to_two)" in result.stderr
         assert told == (result.exit_code == FAILED_GATE), result.stderr
         since_ms = until_ms
     assert codes == [0, FAILED_GATE, 0]
-    new = CliRunner().invoke(app, ["findings", "--tables", str(lake), "--new", "--json"])
+    new = run_command("findings", "--tables", lake, "--new", "--json")
     assert "two_owners" not in new.stdout
-    assert "two_owners" in CliRunner().invoke(app, ["findings", "--tables", str(lake), "--json"]).stdout
+    assert "two_owners" in run_command("findings", "--tables", lake, "--json").stdout

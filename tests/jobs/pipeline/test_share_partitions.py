@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from typer.testing import CliRunner
 
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from jobs.api import CoordinatorAudit
-from jobs.cli.app import app
 from jobs.formatting import plain
 from jobs.pipeline import replay
 from jobs.queries.from_logs.history import group_histories
@@ -25,6 +23,7 @@ from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
+from tests.commands import run_command
 from tests.core.groups.share_delivery import RECORDING
 from tests.jobs.frames import assert_rows
 from tests.jobs.logs import batch, write_segment
@@ -111,7 +110,7 @@ def forgotten(tmp_path: Path) -> Path:
     """Logs of two share groups; the log of groups does not have one of them."""
     scenario, logs = tmp_path / "scenario.yaml", tmp_path / "logs"
     scenario.write_text(SCENARIO)
-    assert CliRunner().invoke(app, ["simulate", str(scenario), "--out", str(logs)]).exit_code == 0
+    assert run_command("simulate", scenario, "--out", logs).exit_code == 0
     log_of_groups = logs / "__consumer_offsets-0"
     records = list(LogReader(find_logs([log_of_groups]), pytest.fail).records())
     kept = [record for record in records if record.group_id == "known"]

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from jobs.api import CoordinatorAudit
-from jobs.cli.app import app
 from jobs.tables.delta import Tables
+from tests.commands import run_command
 from tests.digests import Digests, of_nights, of_tables
 from tests.shared_data import CORPUS, ROOT
 
@@ -49,7 +48,7 @@ def kept(name: str) -> MakeLogs:
 def simulated(scenario: str) -> MakeLogs:
     def make(folder: Path) -> Path:
         words = ["simulate", str(ROOT / "data" / "scenarios" / f"{scenario}.yaml"), "--seed", "5", "--out", str(folder)]
-        result = CliRunner().invoke(app, words)
+        result = run_command(*words)
         assert result.exit_code == 0, result.output
         return folder
 

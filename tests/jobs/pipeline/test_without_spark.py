@@ -15,14 +15,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs import nightly_run, settings
 from jobs.checks import suites, validation
-from jobs.cli.app import app
 from jobs.pipeline import compared, decode, grown, ingest, replay
 from jobs.pipeline.decode_arrow import TYPED
 from jobs.queries.from_logs.given import given_logs
@@ -34,6 +32,7 @@ from jobs.tables import tasks
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
+from tests.commands import run_command, text_of_command
 from tests.digests import of_tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC
@@ -82,9 +81,7 @@ def as_archive(place: Path) -> Path:
 
 def as_json_lines(place: Path) -> Path:
     place.mkdir(exist_ok=True)
-    result = CliRunner().invoke(app, ["--json", "dump", str(SAMPLE_LOGS)])
-    assert result.exit_code == 0
-    (place / "records.jsonl").write_text(result.stdout)
+    (place / "records.jsonl").write_text(text_of_command("--json", "dump", SAMPLE_LOGS))
     return place / "records.jsonl"
 
 
@@ -112,7 +109,7 @@ def test_tables_know_that_offsets_are_numbers_of_lines(tmp_path: Path) -> None:
     (tmp_path / "groups.txt").write_text("\n".join(console_lines("groupmetadata")), encoding="utf-8")
     assert "printed without positions" in night(tmp_path, tmp_path / "groups.txt")
     homes = (["--log", str(tmp_path / "groups.txt")], ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
-    from_lines, from_tables = (CliRunner().invoke(app, ["groups", *home]) for home in homes)
+    from_lines, from_tables = (run_command("groups", *home) for home in homes)
     assert from_tables.stderr == from_lines.stderr
     assert from_tables.stdout == from_lines.stdout
     assert "printed without positions" in from_lines.stderr

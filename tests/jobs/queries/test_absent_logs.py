@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.sources.files import METADATA_TOPIC
+from tests.commands import run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.removals import metadata_part, without_partition
 
@@ -17,7 +16,7 @@ ABSENT = "were not given"
 
 
 def ask(logs: Path, *command: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [*command, "--log", str(logs), "--json"])
+    result = run_command(*command, "--log", logs, "--json")
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from typer.testing import CliRunner
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
-from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_logs.history import group_histories
@@ -23,6 +21,7 @@ from jobs.sources.broker_logs import parse_zone
 from jobs.sources.files import find_logs
 from tests.broker_layouts import layouts
 from tests.broker_lines import Told, written
+from tests.commands import run_command, text_of_command
 from tests.shared_data import ROOT
 
 LOGS = find_logs([ROOT / "data" / "samples" / "logs"], snapshots=True)
@@ -201,7 +200,7 @@ def hostile(histories: list[GroupHistory], tmp_path_factory: pytest.TempPathFact
 def test_hostile_words_stay_text_in_the_terminal(hostile: tuple[str, list[str]], command: str, more: list[str]) -> None:
     group, given = hostile
     of_group = ["--group", group] if command in ("rebalances", "findings") else [group]
-    shown = CliRunner().invoke(app, [command, *of_group, *given, *more])
+    shown = run_command(command, *of_group, *given, *more)
     assert shown.exit_code == 0, shown.stderr
     assert not {"\x1b", "\u202e", "\x9b", "\x00", "\x07", "\r"} & set(shown.stdout + shown.stderr)
     if command in ("rebalances", "history") and more:
@@ -212,16 +211,15 @@ def test_hostile_words_stay_text_in_the_terminal(hostile: tuple[str, list[str]],
 def test_hostile_words_stay_text_in_report_and_metrics(hostile: tuple[str, list[str]], tmp_path: Path) -> None:
     _, given = hostile
     page = tmp_path / "report.html"
-    assert CliRunner().invoke(app, ["report", *given, "--out", str(page)]).exit_code == 0
+    assert run_command("report", *given, "--out", page).exit_code == 0
     html = page.read_text()
     assert "alert(1)" in html
     assert not [
         each for each in ("<script>alert(1)", "<img src=x", "<b>\x1b", "\x1b", "\x00", "\u202e") if each in html
     ]
-    metrics = CliRunner().invoke(app, ["metrics", *given])
-    assert metrics.exit_code == 0
-    assert "alert" not in metrics.stdout
-    families = {family.name: family for family in text_string_to_metric_families(metrics.stdout)}
+    metrics = text_of_command("metrics", *given)
+    assert "alert" not in metrics
+    families = {family.name: family for family in text_string_to_metric_families(metrics)}
     causes = {sample.labels["cause"] for sample in families["coordinator_audit_rebalance_causes"].samples}
     assert {"member_left", "member_expired", "member_timed_out"} <= causes
     assert "member_left_or_expired" not in causes

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from coordinator_core.audit.findings.connect_deploys import advice
 from coordinator_core.audit.folds.group_history import GroupHistory
-from jobs.cli.app import app
+from tests.commands import rows_of_command, text_of_command
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
 GROUPS = {
@@ -28,31 +26,25 @@ RESTARTED = {
 }
 
 
-def printed(*arguments: str) -> str:
-    result = CliRunner().invoke(app, [*arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("deploys")
     groups = {name: group | RESTARTED for name, group in GROUPS.items()}
     scenario = {"lasts": "9m", "cluster": {"brokers": 1, "partitions": 1}, "groups": groups}
     (place / "scenario.yaml").write_text(yaml.safe_dump(scenario))
-    printed("simulate", str(place / "scenario.yaml"), "--out", str(place / "logs"))
+    text_of_command("simulate", place / "scenario.yaml", "--out", place / "logs")
     return place / "logs"
 
 
 @pytest.fixture(scope="module")
 def said(folder: Path) -> dict[str, str]:
-    rows = [json.loads(line) for line in printed("findings", "--log", str(folder), "--json").splitlines()]
+    rows = rows_of_command("findings", "--log", folder)
     return {row["group_id"]: row["detail"] for row in rows if row.get("kind") == "rolling_deploy"}
 
 
 def test_where_the_leader_had_gone_the_delay_did_not_apply(folder: Path, said: dict[str, str]) -> None:
     """The leader of a classic generation computes, and the log names it."""
-    rows = [json.loads(line) for line in printed("history", "led", "--log", str(folder), "--json").splitlines()]
+    rows = rows_of_command("history", "led", "--log", folder)
     leaders = {row["epoch"]: row["leader"] for row in rows if row["table"] == "group_epochs"}
     left = [
         row["to_epoch"]

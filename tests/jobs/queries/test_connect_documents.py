@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind
@@ -29,7 +28,6 @@ from coordinator_core.records import CONNECT_LOG, CoordinatorRecord, Family
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.api import CoordinatorAudit
-from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
@@ -39,6 +37,7 @@ from jobs.report.stored import stored_report
 from jobs.settings import load
 from jobs.sources.files import GROUP_TOPICS, find_logs
 from jobs.tables.folder_reader import FolderReader
+from tests.commands import run_command
 from tests.core.coordinator.transcript_connect import GROUP, ConnectPlay
 from tests.jobs.logs import write_segment
 from tests.jobs.queries.same_answers import only_logs_of_others_missing
@@ -254,7 +253,7 @@ def test_an_assignor_fails(played: Callable[..., Pipeline]) -> None:
     (kept,) = [row for row in pipeline.history().targets if row.basis == Basis.KEPT]
     assert (kept.epoch, kept.verdict) == (2, Verdict.IDENTICAL)
     assert "The assignor reported error 1: the workers keep what they run." in pipeline.story(2)
-    told = CliRunner().invoke(app, ["history", GROUP, "--log", str(pipeline.folder)]).stdout
+    told = run_command("history", GROUP, "--log", pipeline.folder).stdout
     assert "assignor failed" in told
     assert "error 1 at epoch 2" in told
 
@@ -332,7 +331,7 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
     pipeline = played("connect_migration")
     pipeline.answers()
     logs = ["--log", str(pipeline.folder)]
-    told = CliRunner().invoke(app, ["explain", f"{GROUP}@2", *logs]).stdout
+    told = run_command("explain", f"{GROUP}@2", *logs).stdout
     several, first = told.splitlines()[:2]
     assert several.startswith("The group has 2 rebalances to 2: this is the last one; ask for another one by its ")
     assert first.startswith(
@@ -343,9 +342,9 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
         in told
     )
     assert "The recomputed assignment is identical to the recorded one.  [__worker_offsets 0:5" in told
-    last = CliRunner().invoke(app, ["explain", GROUP, *logs]).stdout
+    last = run_command("explain", GROUP, *logs).stdout
     assert last.startswith("The classic group connect rebalanced from generation 4 to generation 5.")
-    lines = CliRunner().invoke(app, ["history", GROUP, *logs]).stdout
+    lines = run_command("history", GROUP, *logs).stdout
     assert "__consumer_offsets 0:3" in lines
     assert "__worker_offsets 0:35" in lines
     assert "group upgraded" in lines
@@ -362,7 +361,7 @@ def test_the_api_explains_as_the_command_does(
     api = CoordinatorAudit(spark, str(tmp_path), CLUSTER)
     for epoch in (None, 2, 5):
         asked = GROUP if epoch is None else f"{GROUP}@{epoch}"
-        told = CliRunner().invoke(app, ["explain", asked, "--json", "--log", str(pipeline.folder)]).stdout
+        told = run_command("explain", asked, "--json", "--log", pipeline.folder).stdout
         lines = [json.loads(line) for line in told.splitlines()]
         sentences = api.explain(GROUP, epoch)
         assert [(each.text, each.source) for each in sentences] == [(line["text"], line["source"]) for line in lines]
@@ -403,14 +402,14 @@ def test_a_classic_log_that_ends_before_the_move_claims_nothing_of_the_group(pla
     written = pipeline.play.brokers.log
     del written[next(number for number, record in enumerate(written) if record.value is None) :]
     history = pipeline.history()
-    told = CliRunner().invoke(app, ["groups", "--json", "--log", str(pipeline.folder)])
+    told = run_command("groups", "--json", "--log", pipeline.folder)
     lines = [json.loads(line) for line in told.stdout.splitlines()]
     assert [(line["type"], line["state"], line["certainty"]) for line in lines] == [
         ("CONNECT", "STABLE", "certain"),
         (None, None, "possibly there"),
     ]
     assert told.stderr.count(f"group '{GROUP}' is in __consumer_offsets and in __worker_offsets") == 1
-    described = CliRunner().invoke(app, ["describe", GROUP, "--json", "--log", str(pipeline.folder)])
+    described = run_command("describe", GROUP, "--json", "--log", pipeline.folder)
     assert json.loads(described.stdout)["certainty"] == "certain"
     classic, connect = by_log(history)
     assert [(row.epoch, row.missing) for row in classic.epochs if row.is_open] == [(2, MAY_HAVE_MOVED)]
@@ -421,7 +420,7 @@ def test_the_report_has_one_story_of_a_group_in_two_logs(played: Callable[..., P
     pipeline = played("connect_migration")
     pipeline.answers()
     page = tmp_path / "report.html"
-    assert CliRunner().invoke(app, ["report", "--log", str(pipeline.folder), "--out", str(page)]).exit_code == 0
+    assert run_command("report", "--log", pipeline.folder, "--out", page).exit_code == 0
     (group,) = json.loads(page.with_suffix(".json").read_text())["groups"]
     assert (group["line"]["group_type"], group["line"]["epoch"]) == ("CLASSIC", 5)
     told = [(row["group_type"], row["to_epoch"], row["log_topic"]) for row in group["rebalances"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import POSSIBLY_THERE, group_state
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.proven_state import GroupKeys, prove
-from jobs.cli.app import app
+from tests.commands import rows_of_command
 from tests.core.builders import GroupLog
 from tests.core.certainties import ABOUT_CERTAINTY
 from tests.jobs.logs import batches
@@ -29,15 +27,9 @@ LISTS = ("members", "offsets", "offsets_stable", "share_offsets")
 """Of these the log may have a part only: what it has is right."""
 
 
-def rows(*arguments: object) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
-
-
 @pytest.fixture(scope="module")
 def truth() -> dict[str, dict[str, Any]]:
-    return {each["group"]: each for each in rows("describe", "--all", "--log", SAMPLES)}
+    return {each["group"]: each for each in rows_of_command("describe", "--all", "--log", SAMPLES)}
 
 
 def with_records(folder: Path) -> list[Path]:
@@ -104,7 +96,7 @@ def test_what_is_said_of_a_group_is_true_or_null(
     logs: Path, damage: Damage, seed: int, truth: dict[str, dict[str, Any]]
 ) -> None:
     damage(logs, random.Random(seed))
-    described = rows("describe", "--all", "--log", logs)
+    described = rows_of_command("describe", "--all", "--log", logs)
     assert described
     there = [each for each in described if each["certainty"] != POSSIBLY_THERE]
     wrong = [f"{each['group']}{where}" for each in there for where in untrue(each, truth[each["group"]])]
@@ -114,7 +106,7 @@ def test_what_is_said_of_a_group_is_true_or_null(
 @pytest.mark.parametrize("damage", [without_beginning, with_flipped_bits])
 def test_nothing_right_is_called_wrong(logs: Path, damage: Damage, seed: int) -> None:
     damage(logs, random.Random(seed))
-    found = rows("audit", "--log", logs)
+    found = rows_of_command("audit", "--log", logs)
     assert [each for each in found if each["table"] == "violations"] == []
     assert {each["verdict"] for each in found} <= {"identical", "unknown"}
 

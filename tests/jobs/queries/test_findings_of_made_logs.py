@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
 from coordinator_core.records import CoordinatorRecord, MetadataRecordType
 from coordinator_core.simulator.brokers import MetadataRecord
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.core.builders import GroupLog, consumer_member
 from tests.jobs.logs import batch, metadata_batches, write_segment
 
@@ -20,7 +18,7 @@ A = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 def kinds_of(logs: Path, *options: object) -> dict[str, dict[str, Any]]:
     """The findings of a folder of logs by kind."""
-    result = CliRunner().invoke(app, ["findings", "--json", "--log", str(logs), *map(str, options)])
+    result = run_command("findings", "--json", "--log", logs, *options)
     assert result.exit_code == 0 or "nothing was found" in result.stderr, result.stderr
     return {row["kind"]: row for row in map(json.loads, result.stdout.splitlines())}
 

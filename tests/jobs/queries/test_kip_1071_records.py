@@ -9,18 +9,17 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.records import RecordType
 from coordinator_core.wire.record_codec import decode_value, encode_value
-from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from tests.commands import run_command
 from tests.jobs.queries.same_answers import only_topics_missing
 from tests.shared_data import ROOT
 
@@ -73,7 +72,7 @@ def test_the_history_knows_that_the_topology_fits(folder: Path) -> None:
 
 
 def test_nothing_of_it_is_quarantined_or_warned_of(folder: Path) -> None:
-    result = CliRunner().invoke(app, ["groups", "--log", str(folder), "--json"])
+    result = run_command("groups", "--log", folder, "--json")
     (said,) = result.stderr.splitlines()
     assert (result.exit_code, "no metadata log says how many partitions" in said) == (0, True)
     (group,) = map(json.loads, result.stdout.splitlines())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import rows_of_command, run_command
 from tests.core.real_logs import unpacked
 
 REPORTS = unpacked("reports") / "reports"
@@ -21,9 +19,7 @@ TWO_CLUSTERS = REPORTS / "two_clusters"
 
 
 def printed(*command: str, logs: Path) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, [*command, "--log", str(logs), "--json"])
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return rows_of_command(*command, "--log", logs)
 
 
 def cut(folder: Path, log: str, records: int, into: Path) -> Path:
@@ -71,7 +67,7 @@ def test_offsets_count_what_is_on_its_way_to_the_queue(tmp_path: Path) -> None:
 
 
 def test_history_names_the_log_of_share_state() -> None:
-    result = CliRunner().invoke(app, ["history", "shipping", "--log", str(DEAD_LETTERS)])
+    result = run_command("history", "shipping", "--log", DEAD_LETTERS)
     assert "share: sent to the dead-letter queue" in result.stdout
     assert "__share_group_state 0:15" in result.stdout
 
@@ -79,7 +75,7 @@ def test_history_names_the_log_of_share_state() -> None:
 @pytest.mark.parametrize("generation", [5, 6, 7])
 def test_the_worker_of_another_cluster_is_a_cause(generation: int) -> None:
     asked = ["explain", f"connect-cluster@{generation}", "--log", str(TWO_CLUSTERS)]
-    (said,) = (line for line in CliRunner().invoke(app, asked).stdout.splitlines() if "config topic" in line)
+    (said,) = (line for line in run_command(*asked).stdout.splitlines() if "config topic" in line)
     assert "connect-127.0.0.1:21182 at 127.0.0.1) reads another config topic than others" in said
     assert "(it came back with config offset -1 after it was assigned at 4)" in said
 

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
+from tests.commands import rows_of_command, run_command, text_of_command
 from tests.core.groups.share_delivery import RECORDING, known_lines
 
 LOGS = RECORDING / "logs"
 
 
 def printed(*command: str, logs: Path = LOGS) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, [*command, "--log", str(logs), "--json"])
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return rows_of_command(*command, "--log", logs)
 
 
 def findings(logs: Path = LOGS) -> set[tuple[str | None, str, str, int]]:
@@ -123,7 +120,7 @@ def test_offsets_with_end_offsets_have_the_lag_of_admin(tmp_path: Path) -> None:
 
 
 def test_a_share_group_without_the_log_of_its_offsets_is_an_error_and_not_nothing() -> None:
-    result = CliRunner().invoke(app, ["offsets", "warehouse", "--log", str(LOGS / "__consumer_offsets-1"), "--json"])
+    result = run_command("offsets", "warehouse", "--log", LOGS / "__consumer_offsets-1", "--json")
     assert result.exit_code != 0
     assert "__share_group_state" in result.output
 
@@ -136,8 +133,7 @@ def test_describe_counts_records_by_state_and_delivery_count() -> None:
 
 
 def test_history_tells_of_both_logs() -> None:
-    result = CliRunner().invoke(app, ["history", "replay", "--log", str(LOGS)])
-    assert result.exit_code == 0, result.output
+    result = text_of_command("history", "replay", "--log", LOGS)
     for text in (
         "share state initializing",
         "share: start offset altered",
@@ -146,7 +142,7 @@ def test_history_tells_of_both_logs() -> None:
         "share: state deleted",
         "__share_group_state 0:",
     ):
-        assert text in result.stdout
+        assert text in result
 
 
 def test_another_delivery_limit() -> None:
@@ -160,5 +156,5 @@ def test_another_delivery_limit() -> None:
     assert (actual["given_up"], lower["given_up"], lower["accepted"]) == (12, len(thrice), len(thrice) - 12)
     actual, same = printed("whatif", "warehouse", "--delivery-limit", "3")
     assert {**actual, "history": None} == {**same, "history": None}
-    result = CliRunner().invoke(app, ["whatif", "warehouse", "--delivery-limit", "1", "--log", str(LOGS)])
+    result = run_command("whatif", "warehouse", "--delivery-limit", "1", "--log", LOGS)
     assert result.exit_code == 2

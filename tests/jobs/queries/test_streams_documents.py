@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind
@@ -24,7 +23,6 @@ from coordinator_core.history.causes import CauseKind
 from coordinator_core.records import Fields
 from coordinator_core.simulator.scenario import Scenario
 from jobs.api import CoordinatorAudit
-from jobs.cli.app import app
 from jobs.installation import PREFIX
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
@@ -33,6 +31,7 @@ from jobs.settings import load
 from jobs.simulate.partition import simulate_here
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from tests.commands import text_of_command
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, played
 from tests.core.coordinator.transcript import GROUP
 from tests.jobs.logs import batch, metadata_batches, write_segment
@@ -70,11 +69,7 @@ class Written:
         return [sentence.text for sentence in explain(self.history, find_rebalance(self.history, epoch))]
 
     def command(self, *arguments: str) -> str:
-        result = CliRunner().invoke(
-            app, [*arguments, "--log", str(self.folder)], env=environment() | {"COLUMNS": "300"}
-        )
-        assert result.exit_code == 0, result.output
-        return result.stdout
+        return text_of_command(*arguments, "--log", self.folder, env=environment() | {"COLUMNS": "300"})
 
 
 def environment() -> dict[str, str]:

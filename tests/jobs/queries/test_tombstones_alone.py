@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.group_steps import group_steps
@@ -17,6 +15,7 @@ from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from tests.commands import run_command
 from tests.core.builders import GroupLog, at_once, classic_member
 from tests.jobs.logs import batch, write_segment
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
@@ -61,7 +60,7 @@ def test_they_are_named_and_their_ends_are_told(place: Path) -> None:
 
 def test_commands_say_it(place: Path) -> None:
     def said(*question: str) -> str:
-        return CliRunner().invoke(app, [*question, "--log", str(place / "logs")], env={"COLUMNS": "300"}).output
+        return run_command(*question, "--log", place / "logs", env={"COLUMNS": "300"}).output
 
     assert "4 groups that these logs name are not there at that moment: classic, commits, kip, left" in said("groups")
     assert "group ended" in said("history", "classic")

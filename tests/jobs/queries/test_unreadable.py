@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from coordinator_core.records import RecordType
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.core.builders import GroupLog, classic_member
 from tests.jobs.logs import batch, write_segment
 from tests.jobs.queries.unreadable_logs import cut_key, newer_value, rewritten, with_new_types
@@ -25,7 +24,7 @@ NEWER = "cannot be decoded"
 
 def ask(command: str, log: str, *options: str) -> tuple[list[dict[str, Any]], str]:
     """The rows of an answer, and its warnings."""
-    result = CliRunner().invoke(app, [*command.split(), "--log", str(LOGS / log), *options, "--json"])
+    result = run_command(*command.split(), "--log", LOGS / log, *options, "--json")
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
@@ -36,7 +35,7 @@ def test_no_rule_is_broken_by_what_cannot_be_read(log: str) -> None:
     assert [row for row in rows if row["table"] == "violations"] == []
     assert {row["verdict"] for row in rows} <= {"identical", "unknown"}
     assert NEWER in warnings
-    result = CliRunner().invoke(app, ["findings", "--fail-on", "any", "--log", str(LOGS / log)])
+    result = run_command("findings", "--fail-on", "any", "--log", LOGS / log)
     assert result.exit_code == 1, "that nothing was found proves nothing"
     assert NEWER in result.stderr
 

@@ -16,10 +16,11 @@ from coordinator_core.history.causes import CauseKind
 from jobs.report.causes import FAMILY_OF, CauseFamily
 from jobs.report.group_page import MOST_UNITS, _natural, detail, owned_units
 from jobs.settings import load
+from tests.commands import rows_of_command, run_command
 from tests.core.audit.histories import assignment, at, rebalance
 from tests.core.audit.histories import member as membership
 from tests.core.history.logs import GroupLog, alone, current, epoch, gone, member, target, target_epoch
-from tests.jobs.report.test_report import SAMPLES, run
+from tests.jobs.report.test_report import SAMPLES
 
 LOGS = ("--log", SAMPLES / "logs")
 
@@ -27,13 +28,13 @@ LOGS = ("--log", SAMPLES / "logs")
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> dict:
     page = tmp_path_factory.mktemp("report") / "report.html"
-    assert run("report", *LOGS, "--out", page).exit_code == 0
+    assert run_command("report", *LOGS, "--out", page).exit_code == 0
     return json.loads(Path(page).with_suffix(".json").read_text())
 
 
 @pytest.fixture(scope="module")
 def rebalances() -> list[dict]:
-    return [json.loads(line) for line in run("rebalances", *LOGS, "--json").stdout.splitlines()]
+    return rows_of_command("rebalances", *LOGS)
 
 
 def test_every_kind_of_cause_has_a_family():
@@ -101,7 +102,7 @@ def test_the_worst_rebalance_had_most_time_without_an_owner(sample, rebalances):
 
 
 def test_commits_over_time_are_the_commit_records_of_the_log(sample):
-    kept = [json.loads(line) for line in run("dump", SAMPLES / "logs").stdout.splitlines()]
+    kept = [json.loads(line) for line in run_command("dump", SAMPLES / "logs").stdout.splitlines()]
     commits = [each for each in kept if each.get("typeName") == "OFFSET_COMMIT" and each["value"] is not None]
     assert sum(each["records"] for each in sample["commits"]) == len(commits) > 100
     assert sum(each["records"] for group in sample["groups"] for each in group["commits"]) == len(commits)
@@ -128,7 +129,7 @@ def test_owners_of_each_partition_over_time(monkeypatch):
 
 
 def test_owners_are_those_of_the_command(sample):
-    told = [json.loads(line) for line in run("owners", "b-range-w", "--history", "--json", *LOGS).stdout.splitlines()]
+    told = rows_of_command("owners", "b-range-w", "--history", *LOGS)
     (group,) = (each for each in sample["groups"] if each["line"]["group_id"] == "B-range-5175")
     drawn = {
         (int(unit["name"].split()[-1]), each["member_id"], f"3:{each['since']['offset']}")

@@ -6,9 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from jobs.cli.app import app
+from tests.commands import run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.removals import both, share_hole, without_partition
 from tests.matrix.sources import StoredTables, ThisProcess
@@ -22,7 +20,7 @@ def test_both_reports_say_what_is_missing(tmp_path: Path) -> None:
     found = []
     for number, source in enumerate((["--log", str(logs)], ["--tables", str(tables)])):
         out = tmp_path / f"{number}.html"
-        result = CliRunner().invoke(app, ["report", *source, "--out", str(out)])
+        result = run_command("report", *source, "--out", out)
         assert result.exit_code == 0, result.output
         found.append(json.loads(out.with_suffix(".json").read_text())["warnings"])
     assert found[0] == found[1]

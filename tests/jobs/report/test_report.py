@@ -12,12 +12,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.records import LogPosition
-from jobs.cli.app import app
 from jobs.formatting import plain
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import MOST_BUCKETS, Opened, ReportHeader, buckets, build
@@ -27,6 +25,7 @@ from jobs.report.holding_periods import spells_of_members
 from jobs.report.render import duration, to_html, to_json
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from tests.commands import rows_of_command, run_command, text_of_command
 from tests.core.audit.findings.test_unassigned import DELETED, HOUR, gathered, running, stopped
 from tests.core.history.logs import GROUP, GroupLog, alone, current, epoch, gone, member, target, target_epoch
 from tests.jobs.logs import batch, write_segment
@@ -36,16 +35,10 @@ SAMPLES = ROOT / "data" / "samples"
 PACKED = re.compile(r'<script type="application/gzip" data-groups="([^"]*)">([^<]*)</script>')
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page = tmp_path_factory.mktemp("report") / "deep" / "report.html"
-    result = run("report", "--log", SAMPLES / "logs", "--out", page)
-    assert result.exit_code == 0, result.output
-    assert result.stdout.strip() == str(page)
+    assert text_of_command("report", "--log", SAMPLES / "logs", "--out", page).strip() == str(page)
     return page
 
 
@@ -73,13 +66,11 @@ def test_the_order_in_which_groups_are_read_does_not_matter() -> None:
 
 def test_the_sample_is_told_as_the_other_commands_tell_it(written):
     data = json.loads(written.with_suffix(".json").read_text())
-    rebalances = [
-        json.loads(line) for line in run("rebalances", "--log", SAMPLES / "logs", "--json").stdout.splitlines()
-    ]
+    rebalances = rows_of_command("rebalances", "--log", SAMPLES / "logs")
     assert sum(len(group["rebalances"]) for group in data["groups"]) == len(rebalances)
     assert Counter(row["outcome"] for row in rebalances) == {each["name"]: each["count"] for each in data["outcomes"]}
     assert sum(each["count"] for bucket in data["activity"] for each in bucket["outcomes"]) == len(rebalances)
-    found = [json.loads(line) for line in run("findings", "--log", SAMPLES / "logs", "--json").stdout.splitlines()]
+    found = rows_of_command("findings", "--log", SAMPLES / "logs")
 
     def told(findings: list) -> list:
         return sorted((-row["score"], row["group_id"], row["kind"], row["detail"]) for row in findings)
@@ -191,7 +182,7 @@ def test_partitions_of_which_nothing_is_there_are_named(written, tmp_path):
     assert json.loads(written.with_suffix(".json").read_text())["absent"] == []
     shutil.copytree(SAMPLES / "logs", tmp_path / "logs", ignore=shutil.ignore_patterns("__consumer_offsets-2"))
     page = tmp_path / "report.html"
-    assert CliRunner().invoke(app, ["report", "--log", str(tmp_path / "logs"), "--out", str(page)]).exit_code == 0
+    assert run_command("report", "--log", tmp_path / "logs", "--out", page).exit_code == 0
     data = json.loads(page.with_suffix(".json").read_text())
     assert data["absent"] == [{"topic": "__consumer_offsets", "partitions": [2], "known": 4}]
     assert "1 of 4 partitions of __consumer_offsets were not given" in page.read_text()
@@ -214,13 +205,13 @@ def test_lag_is_to_the_end_offsets_that_are_given(tmp_path):
     ]
     (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
     with_ends = ("--end-offsets", tmp_path / "ends.jsonl", "--out", tmp_path / "r.html")
-    assert run("report", "--log", SAMPLES / "logs", *with_ends).exit_code == 0
+    assert run_command("report", "--log", SAMPLES / "logs", *with_ends).exit_code == 0
     groups = {each["line"]["group_id"]: each for each in json.loads((tmp_path / "r.json").read_text())["groups"]}
     lags = {(each["topic"], each["partition"]): (each["offset"], each["lag"]) for each in groups["N-cls-7"]["offsets"]}
     assert lags["n-1", 0] == (19, 2)
     assert lags["n-1", 1] == (20, 0), "a commit past an older end is not behind it"
     assert lags["n-1", 2] == (10, None)
-    assert run("report", "--tables", tmp_path, *with_ends).exit_code == 2
+    assert run_command("report", "--tables", tmp_path, *with_ends).exit_code == 2
 
 
 def test_lag_over_time_is_that_of_the_command(tmp_path):
@@ -232,12 +223,10 @@ def test_lag_over_time_is_that_of_the_command(tmp_path):
     ]
     (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
     given = ("--log", SAMPLES / "logs", "--end-offsets", tmp_path / "ends.jsonl")
-    assert run("report", *given, "--out", tmp_path / "r.html").exit_code == 0
+    assert run_command("report", *given, "--out", tmp_path / "r.html").exit_code == 0
     data = json.loads((tmp_path / "r.json").read_text())
     (group,) = (each for each in data["groups"] if each["line"]["group_id"] == "N-cls-7")
-    told = [
-        json.loads(line) for line in run("offsets", "N-cls-7", "--lag-history", "--json", *given).stdout.splitlines()
-    ]
+    told = rows_of_command("offsets", "N-cls-7", "--lag-history", *given)
     drawn = {
         (line["topic"], line["partition"], time, lag, status)
         for line in group["lag"]
@@ -255,7 +244,7 @@ def test_a_log_without_metadata_says_that_topics_are_unknown(tmp_path):
     for record in log().records:
         batches.setdefault(record.batch, []).append(record)
     write_segment(tmp_path / "__consumer_offsets-0", [batch(*records) for records in batches.values()])
-    result = run("report", "--log", tmp_path, "--out", tmp_path / "r.html")
+    result = run_command("report", "--log", tmp_path, "--out", tmp_path / "r.html")
     assert result.exit_code == 0
     data = json.loads((tmp_path / "r.json").read_text())
     (group,) = data["groups"]
@@ -288,7 +277,7 @@ def test_durations_for_people():
 
 
 def test_a_name_that_is_no_page_is_refused(tmp_path):
-    result = run("report", "--log", SAMPLES / "logs", "--out", tmp_path / "report.pdf")
+    result = run_command("report", "--log", SAMPLES / "logs", "--out", tmp_path / "report.pdf")
     assert result.exit_code == 2
     assert ".html" in result.stderr
     assert not list(tmp_path.iterdir())

@@ -9,11 +9,9 @@ from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator
-from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.app import app
 from jobs.cli.output_shapes import output_schema
 from jobs.cli.serve import SaidBefore, place_of
 from jobs.formatting import parse_time
@@ -31,6 +29,7 @@ from jobs.settings import Settings, load
 from jobs.sources.cluster_snapshot import ROW
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "data" / "samples" / "incident"
@@ -58,7 +57,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, ends: Path) -> tuple[str, S
     given = {"ingest": [str(LOGS), str(ends)], "decode": [], "replay": []}
     for step, more in given.items():
         words = [step, *more, "--tables", place]
-        result = CliRunner().invoke(app, words, env={"COORDINATOR_AUDIT_ENGINE__RUNNER": "local"})
+        result = run_command(*words, env={"COORDINATOR_AUDIT_ENGINE__RUNNER": "local"})
         assert result.exit_code == 0, result.output
     return place, load(environment={}, flags={"tables": place})
 

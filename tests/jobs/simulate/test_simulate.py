@@ -11,15 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli.app import app
 from jobs.simulate.partition import new_folder, write_metadata
 from jobs.simulate.scenario_file import load_scenario
 from jobs.simulate.spark import run as simulate
 from jobs.simulate.spark import task_of
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
+from tests.commands import run_command
 
 SCENARIO = """
 lasts: 5m
@@ -41,7 +40,7 @@ def scenario(tmp_path_factory):
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    return run_command("simulate", *arguments)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -185,7 +184,7 @@ topics: {orders: {partitions: 2}}
 groups: {shop: {type: consumer, topics: [orders], members: 1}}
 """)
     assert run(file, "--out", tmp_path / "out").exit_code == 0
-    result = CliRunner().invoke(app, ["groups", "--log", str(tmp_path / "out"), "--json"])
+    result = run_command("groups", "--log", tmp_path / "out", "--json")
     assert [json.loads(line)["group"] for line in result.stdout.splitlines()] == ["shop"]
     assert result.stderr == ""
 

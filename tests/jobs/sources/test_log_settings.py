@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from typer.testing import CliRunner
 
 from coordinator_core.errors import UsageError
 from jobs.api import CoordinatorAudit
-from jobs.cli.app import app
 from jobs.settings import load
 from jobs.sources.log_settings import files_beside, layers_beside
+from tests.commands import run_command
 from tests.shared_data import ROOT
 
 ASKED = ["explain", "B-range-5175@6"]
@@ -36,7 +35,7 @@ def test_a_question_takes_what_options_do_not_say_from_the_file_beside_the_log(l
     file = settings_of(
         log, "input: {broker_logs: ['server*.log'], broker_log_zone: UTC}\naudit: {profile: kafka-4.0}\n"
     )
-    told = CliRunner().invoke(app, [*ASKED, "--log", str(log)])
+    told = run_command(*ASKED, "--log", log)
     assert told.exit_code == 0, told.output
     assert told.stderr.count(f"settings of the log: {file}") == 1
     assert f"left ({log}/server.log:23)" in told.stdout
@@ -44,7 +43,7 @@ def test_a_question_takes_what_options_do_not_say_from_the_file_beside_the_log(l
 
     other = log.parent / "other.log"
     other.write_text("")
-    won = CliRunner().invoke(app, [*ASKED, "--log", str(log), "--broker-log", str(other), "--profile", "kafka-4.1"])
+    won = run_command(*ASKED, "--log", log, "--broker-log", other, "--profile", "kafka-4.1")
     assert "left, or its session expired" in won.stdout
     assert "kafka-4.0" not in won.stdout
 
@@ -62,7 +61,7 @@ def test_the_python_api_takes_the_same_from_it(log: Path, tmp_path: Path, own: d
     audit.replay()
     assert audit.cluster == own.get("cluster", "shop")
     options = ["--profile", "kafka-4.1"] if own else []
-    told = CliRunner().invoke(app, [*ASKED, "--log", str(log), *options]).stdout
+    told = run_command(*ASKED, "--log", log, *options).stdout
     sentences = [sentence.text for sentence in audit.explain("B-range-5175", 6)]
     assert sentences
     assert all(sentence in told for sentence in sentences)
@@ -75,7 +74,7 @@ def test_a_night_takes_cluster_and_broker_logs_from_it(log: Path, tmp_path: Path
     own = tmp_path / "night.yaml"
     own.write_text("nightly: {steps: [ingest]}\n")
     tables = tmp_path / "tables"
-    ran = CliRunner().invoke(app, ["nightly", str(log), "--tables", str(tables), "--config", str(own)])
+    ran = run_command("nightly", log, "--tables", tables, "--config", own)
     assert ran.exit_code == 0, ran.output
     rows = DeltaTable(tables / "broker_events").to_pyarrow_table(columns=["cluster", "file"])
     assert set(rows["cluster"].to_pylist()) == {"shop"}
@@ -106,7 +105,7 @@ def test_the_file_can_set_nothing_but_what_describes_the_log(log: Path, text: st
     """Whoever gave the log may have written it: nothing is written, sent or read elsewhere."""
     (log / "link").symlink_to("/etc/passwd")
     file = settings_of(log, text)
-    told = CliRunner().invoke(app, [*ASKED, "--log", str(log)])
+    told = run_command(*ASKED, "--log", log)
     assert told.exit_code == 2
     assert f"error: {file}{complaint}" in told.stderr
 

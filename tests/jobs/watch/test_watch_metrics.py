@@ -13,16 +13,15 @@ from urllib.request import Request, urlopen
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as families
-from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError, UsageError
-from jobs.cli.app import app
 from jobs.cli.watch_metrics import watched_facts
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
 from jobs.settings import load
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.growing_logs import GrowingLogs
+from tests.commands import run_command
 from tests.jobs.watch.samples import SAMPLES, followed, growing
 from tests.matrix.removals import share_damaged, share_hole, share_part, share_unreadable
 from tests.shared_data import ROOT
@@ -61,7 +60,7 @@ def scrape(port: int, accept: str = "") -> str:
 
 def test_a_watch_serves_what_the_command_prints(watched: FollowedGroups) -> None:
     asked = [argument for name in MetricNames for argument in ("--names", name)]
-    printed = CliRunner().invoke(app, ["metrics", "--log", str(SAMPLES), *asked]).stdout
+    printed = run_command("metrics", "--log", SAMPLES, *asked).stdout
     with served("127.0.0.1:0", lambda: watched_facts(watched, CLUSTER, list(MetricNames))) as port:
         text = scrape(port)
         openmetrics = scrape(port, "application/openmetrics-text")
@@ -90,13 +89,13 @@ def test_another_address_is_refused(address: str) -> None:
 def test_a_busy_port_is_an_error_of_the_command(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = CliRunner().invoke(app, ["watch", "--log", str(SAMPLES), "--listen", f"127.0.0.1:{port}"])
+        result = run_command("watch", "--log", SAMPLES, "--listen", f"127.0.0.1:{port}")
     assert result.exit_code == 1
     assert f"--listen 127.0.0.1:{port}: Address already in use" in result.stderr
 
 
 def found_by_command(logs: Path) -> set[tuple[Any, ...]]:
-    printed = CliRunner().invoke(app, ["findings", "--log", str(logs), "--json"]).stdout
+    printed = run_command("findings", "--log", logs, "--json").stdout
     rows = map(json.loads, printed.splitlines())
     names = ("group_id", "kind", "subject", "value", "detail", "history_complete")
     return {tuple(row[name] for name in names) for row in rows}
@@ -138,6 +137,6 @@ def test_a_watch_finds_what_share_state_shows(tmp_path: Path, lost: str) -> None
 
 @pytest.mark.parametrize("port", ["", "x", "-1", "65536", "9" * 5_000])
 def test_a_port_is_a_number_of_16_bits(port):
-    result = CliRunner().invoke(app, ["watch", "--log", str(SAMPLES), "--listen", f"127.0.0.1:{port}"])
+    result = run_command("watch", "--log", SAMPLES, "--listen", f"127.0.0.1:{port}")
     assert result.exit_code == 2
     assert "invalid --listen" in result.stderr
