@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -107,7 +108,11 @@ def test_a_night_without_spark_fills_the_tables_as_spark_does(kind: str, spark: 
 def test_tables_know_that_offsets_are_numbers_of_lines(tmp_path: Path) -> None:
     """Which partitions there are, and what is missing of them, is no better known than from the lines themselves."""
     (tmp_path / "groups.txt").write_text("\n".join(console_lines("groupmetadata")), encoding="utf-8")
-    assert "printed without positions" in night(tmp_path, tmp_path / "groups.txt")
+    (tmp_path / "night.yaml").write_text("nightly: {steps: [ingest, decode, replay, offsets, findings]}")
+    words = ("nightly", tmp_path / "groups.txt", "--tables", tmp_path / "tables", "--cluster", "c")
+    ran = run_command(*words, "--config", tmp_path / "night.yaml", env={"COORDINATOR_AUDIT_ENGINE__RUNNER": "local"})
+    assert ran.exit_code == 0, ran.output
+    assert "printed without positions" in ran.stderr
     homes = (["--log", str(tmp_path / "groups.txt")], ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
     from_lines, from_tables = (run_command("groups", *home) for home in homes)
     assert from_tables.stderr == from_lines.stderr
@@ -250,11 +255,13 @@ def test_processes_of_this_machine_replay_many_groups(tmp_path: Path, monkeypatc
     begin = tasks.processes
     monkeypatch.setattr(tasks, "processes", lambda count: asked.append(count) or begin(count))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    decoded = Tables(None, str(tmp_path / "one"))
+    ingest.run(decoded, open_dump(None, [str(SAMPLE_LOGS)]), "c")
+    decode.run(decoded)
+    shutil.copytree(tmp_path / "one", tmp_path / "many")
     for name, rows in (("one", 1 << 40), ("many", 1_000)):
         tables = Tables(None, str(tmp_path / name))
         tables.limits = replace(tables.limits, replayed_rows=rows)
-        ingest.run(tables, open_dump(None, [str(SAMPLE_LOGS)]), "c")
-        decode.run(tables)
         replay.run(tables)
         found.append(of_tables(tables.location, SAMPLE_LOGS))
         found[-1].pop("table runs")

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.api import CoordinatorAudit
+from tests.commands import rows_of_command
 from tests.jobs.logs import batches
 from tests.matrix.answers import questions
 from tests.matrix.sources import Files, StoredTables
@@ -76,12 +78,14 @@ def test_archives_of_brokers_are_copies_too(brokers: dict[str, Path], tmp_path: 
     assert "were never replicated" in warnings
 
 
-def test_a_night_takes_in_what_the_newest_leader_has(
-    brokers: dict[str, Path], tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_night_takes_in_what_the_newest_leader_has(brokers: dict[str, Path], tmp_path: Path) -> None:
     asked = questions([], "orders", [])["groups"]
-    tables = StoredTables(spark, tmp_path / "tables", [[brokers["dead"], brokers["live"]]])
-    assert tables.ask(asked).rows == Files([brokers["live"]]).ask(asked).rows
+    audit = CoordinatorAudit(None, str(tmp_path / "tables"))
+    audit.ingest(str(brokers["dead"]), str(brokers["live"]))
+    audit.decode()
+    audit.replay()
+    rows = rows_of_command(*asked.arguments, "--tables", audit.tables.location)
+    assert rows == Files([brokers["live"]]).ask(asked).rows
 
 
 @pytest.mark.long

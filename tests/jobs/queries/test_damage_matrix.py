@@ -6,12 +6,10 @@ The quick tier has one log with every kind of damage, the long tier a log for ea
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs.api import CoordinatorAudit
 from jobs.queries.interface import RebalanceFilter
 from jobs.relations.moment import AsOf
-from jobs.tables.log import RUNS
 from tests.jobs.queries.damaged_logs import (
     DAMAGES,
     METADATA,
@@ -38,9 +36,9 @@ def damage(request: pytest.FixtureRequest) -> Damage:
 
 
 @pytest.fixture(scope="module")
-def damaged(damage: Damage, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damaged:
+def damaged(damage: Damage, tmp_path_factory: pytest.TempPathFactory) -> Damaged:
     place = tmp_path_factory.mktemp("damaged")
-    audit = CoordinatorAudit(spark, str(place / "tables"), damage.__name__)
+    audit = CoordinatorAudit(None, str(place / "tables"), damage.__name__)
     found = Damaged(place / "logs", damage, audit)
     audit.ingest(str(found.files.folder))
     audit.decode()
@@ -76,6 +74,7 @@ def test_both_warn_of_what_is_lost(damage: Damage, damaged: Damaged) -> None:
 
 def test_a_hole_in_the_metadata_log_is_missing_and_not_compacted(damage: Damage, damaged: Damaged) -> None:
     topic = METADATA.removesuffix("-0")
-    (run,) = damaged.tables.audit.tables.read(RUNS).where(f"log_topic = '{topic}' AND job = 'ingest'").collect()
-    assert bool(run.missing_offsets) == (damage in (hole_in_metadata, all_of_them))
-    assert not run.compacted_offsets
+    text = "SELECT missing_offsets, compacted_offsets FROM $runs WHERE log_topic = :topic AND job = 'ingest'"
+    ((missing, compacted_away),) = damaged.tables.audit.tables.engine().tuples(text, topic=topic)
+    assert bool(missing) == (damage in (hole_in_metadata, all_of_them))
+    assert not compacted_away

@@ -30,9 +30,8 @@ def test_a_full_group_is_found_in_files_and_in_tables_alike(tmp_path: Path) -> N
     shown = {"group.consumer.max.size": "2", "group.max.size": "1"}
     row = {"resource_type": "BROKER", "resource": "1", "timestamp_ms": scenario.start_ms + 60_000, "configs": shown}
     (tmp_path / "snapshot.jsonl").write_text(json.dumps(row) + "\n")
-    settings = load(
-        environment={}, flags={"input.paths": [str(logs), str(tmp_path / "snapshot.jsonl")], "cluster": "c"}
-    )
+    given = {"input.paths": [str(logs), str(tmp_path / "snapshot.jsonl")], "cluster": "c"}
+    settings = load(environment={}, flags={**given, "nightly.steps": ["ingest", "decode", "replay", "findings"]})
     outcome = nightly_run.run(Tables(None, str(place)), settings, NullListener())
     assert [step.error for step in outcome.steps if step.error] == []
     listed = read_topics(tmp_path / "snapshot.jsonl")
