@@ -93,6 +93,8 @@ class GroupFold:
         self._note_operation(record, group_type)
         if value is not None and (open_history.type != group_type or open_history.ended is not None):
             writer.live_as(group_type, at)
+        elif open_history.shows_another_life(group_type):
+            writer.end_unseen_life(at)
         if open_history.type == group_type:
             change(writer, record, before)
         rows = writer.rows

@@ -135,12 +135,16 @@ class HistoryWriter:
         memberships.clear()
 
     def _doubt_joins(self) -> None:
-        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex."""
+        """A member that is new here, yet opened no epoch, was there before, unless it names no topics."""
         open_history = self.open_history
         for member_id in open_history.joined:
             membership = open_history.memberships.get(member_id)
-            if membership is not None and not membership.waits_for_regex(open_history.past.doubt):
+            if membership is None:
+                continue
+            has_joined = membership.may_have_joined(open_history.past.doubt)
+            if not has_joined:
                 open_history.doubt_join(membership)
+            if not (has_joined and membership.subscribed_regex):
                 open_history.withdraw(member_id, _JOIN)
         open_history.joined.clear()
 
@@ -303,7 +307,8 @@ class HistoryWriter:
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
         known, last, doubt = self.open_history.last_members, self.open_history.epoch, self.open_history.past.doubt
-        if doubt is not None or (last is not None and not last.knows_members):
+        is_known = doubt is None and missing != grounds.CONVERTED_ELSEWHERE
+        if not is_known or (last is not None and not last.knows_members):
             return None
         return 0 if known is None and missing is None else known
 
@@ -344,7 +349,8 @@ class HistoryWriter:
             if epoch is not None and is_ready:
                 epoch.state = "STABLE"
             # A group that was converted runs the tasks of its classic members before it knows their topology.
-            runs = is_ready or bool(self.open_history.target.members)
+            is_told = epoch is None or epoch.topology is None or epoch.topology.status is not None
+            runs = is_ready or (not is_told and bool(self.open_history.target.members))
             self.end_rebalance("converged" if runs else REACHED_NOT_READY, at)
 
     def end_rebalance(self, outcome: str, at: LogPosition, proven: ProvenTopics = NO_TOPICS) -> None:
@@ -391,7 +397,7 @@ class HistoryWriter:
                 return None
             return grounds.NOT_SHOWN_BEFORE.format(epoch)
         if epoch > before + 1:
-            if self._type == GroupType.CONNECT and past.doubt is None:
+            if open_history.was_converted_elsewhere(epoch):
                 return grounds.CONVERTED_ELSEWHERE
             return grounds.NOT_IN_THE_LOG.format(numbers("epoch", before + 1, epoch - 1))
         return past.doubt

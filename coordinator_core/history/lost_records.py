@@ -203,13 +203,21 @@ def lacking(row: AnyRow, missing: str) -> AnyRow:
     return cast("AnyRow", known._replace(history_complete=False, **told))
 
 
+_UNTIL_NOW: dict[str, Any] = dict.fromkeys(
+    ("units_moved", "units_moved_back", "units_lost", "idle_ms", "idle_max_ms", "delayed_by", "members_behind")
+)
+"""What a rebalance that lasts says of all its time so far."""
+
+
 def _in_doubt(row: LastingRow, missing: str) -> LastingRow | None:
     match row:
         case Violation():
             return None
         case GroupEpochRow():
             row = row._replace(state=None)
-        case RebalanceRow(outcome="open") | ShareInitializationRow(outcome="open"):
+        case RebalanceRow():
+            row = row._replace(outcome="unknown", behind=(), **_UNTIL_NOW)
+        case ShareInitializationRow():
             row = row._replace(outcome="unknown")
     return lacking(row, missing)
 

@@ -80,7 +80,7 @@ class OpenHistory:
 
         In groups with epochs an operation that removes a member also adds the one that takes over its instance id,
         opens an epoch, or ends the group's life as this type. One that adds a member opens an epoch, unless the member
-        replaces another one, or waits for its regex.
+        replaces another one, or names no topics.
         """
         if self.type == GroupType.CLASSIC:
             return False
@@ -89,7 +89,12 @@ class OpenHistory:
         opened = -1 if self.epoch is None else self.epoch.opened.offset
         ends = (gone.left.offset for gone in self.departed.values() if gone.left is not None and not gone.is_replaced)
         new = (self.memberships[member_id] for member_id in self.joined if member_id in self.memberships)
-        return any(end > opened for end in ends) or any(each.subscribed_regex is None for each in new)
+        return any(end > opened for end in ends) or not all(each.opens_no_epoch for each in new)
+
+    def shows_another_life(self, group_type: str) -> bool:
+        """Whether a tombstone of this type shows that the group was of it, in records that are missing."""
+        is_known = self.type in (None, group_type) or self.ended is not None
+        return not is_known and self.past.doubt is not None
 
     def note_leader(self, leader_epoch: int | None) -> None:
         """Take in the leader epoch of a record: with another one, a coordinator has taken over before it."""
@@ -106,8 +111,8 @@ class OpenHistory:
     def leave_joined_out(self, at: LogPosition) -> None:
         """Members that joined with the epoch that opens at ``at`` are not behind in the rebalance before it.
 
-        Without times each record counts as an operation. A join opens an epoch, unless the member waits for its regex,
-        or replaces a static member, which cannot be told then.
+        Without times each record counts as an operation. A join opens an epoch, unless the member names no topics, or
+        replaces a static member, which cannot be told then.
         """
         epoch, rebalance, joined = self.epoch, self.rebalance, self.joined
         if epoch is None or rebalance is None:
@@ -115,7 +120,7 @@ class OpenHistory:
         if self._opens_alone(at):
             new = [each for each in self.memberships.values() if each.joined.offset > epoch.opened.offset]
             joined = [each.member_id for each in new]
-            if any(each.instance_id is not None or each.subscribed_regex is not None for each in new):
+            if any(each.instance_id is not None or each.opens_no_epoch for each in new):
                 rebalance.knows_members, rebalance.missing = False, rebalance.missing or epoch.missing or JOINS_NOT_TOLD
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
@@ -164,13 +169,21 @@ class OpenHistory:
         """Return the epoch or generation before this one; None: there is none, or it is not known.
 
         Behind records that may be missing, a higher one is of a life that ended among them, and behind a lower one
-        others opened there. A consumer group that was classic begins with the number of its last generation (KIP-848).
+        others opened there. A group that was classic begins with the number of its last generation (KIP-848, KIP-1071).
         """
-        last = self.last_epoch
-        was_classic = any(change.kind == CauseKind.GROUP_UPGRADED for change in self.changes)
-        if self.past.doubt is not None and was_classic and self.type == GroupType.CONSUMER:
+        last, is_in_doubt = self.last_epoch, self.past.doubt is not None
+        was_classic = is_in_doubt and any(change.kind == CauseKind.GROUP_UPGRADED for change in self.changes)
+        if was_classic or self.was_converted_elsewhere(number):
             return number
-        return last if last is None or self.past.doubt is None or last in (number - 1, number) else None
+        return last if last is None or not is_in_doubt or last in (number - 1, number) else None
+
+    def was_converted_elsewhere(self, number: int) -> bool:
+        """Whether this epoch of workers shows that their group was classic before: its number is that of a generation.
+
+        The log of classic groups is another one.
+        """
+        is_next = self.last_epoch is None or number <= self.last_epoch + 1
+        return self.type == GroupType.CONNECT and self.past.doubt is None and not is_next
 
     def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
         """Take back causes about a member."""

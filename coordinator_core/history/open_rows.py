@@ -252,11 +252,20 @@ class OpenMembership:
         """Whether it left, and another member has its instance id."""
         return self.went_by == REPLACED
 
-    def waits_for_regex(self, doubt: str | None) -> bool:
-        """Whether the member, which opened no epoch, joined and waits for its regex. Where records are missing
-        (``doubt``), a static one may instead have replaced a member that joined in them.
+    @property
+    def opens_no_epoch(self) -> bool:
+        """Whether the member may join without a new epoch: it names no topics, and is neither a worker nor of Kafka
+        Streams. The topics of its regex open one once they are known.
         """
-        return self.subscribed_regex is not None and (self.instance_id is None or doubt is None)
+        return not (self.subscribed_topics or self.url or self.process_id)
+
+    def may_have_joined(self, doubt: str | None) -> bool:
+        """Whether the member, whose record opened no epoch, joined with it. Where records are missing (``doubt``), a
+        static one may instead have replaced a member that joined in them, and one that speaks the classic protocol
+        writes its record again whenever it joins again.
+        """
+        is_sure = doubt is None or (self.instance_id is None and not self.speaks_classic)
+        return self.opens_no_epoch and is_sure
 
     def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
         """Return the row of ``memberships``."""

@@ -23,6 +23,12 @@ class SharePhase(StrEnum):
     DELETING = "deleting"
 
 
+_SHOWN = {
+    SharePhase.INITIALIZING: "initialized",
+    SharePhase.INITIALIZED: "state deleted",
+    SharePhase.DELETING: "state deleted",
+}
+"""The only way in which a phase ends that lists behind missing ones show."""
 Unit = tuple[str, int]
 """Topic id and partition."""
 Listed = dict[SharePhase, dict[Unit, str]]
@@ -46,6 +52,8 @@ def follow_share_phases(
         for unit in [(topic_id, number) for topic_id, partitions in lasting.items() for number in partitions]:
             outcome = "group deleted" if after is None else _outcome(writer, phase, new, unit, at)
             if outcome is not None:
+                if not (is_whole or outcome == _SHOWN[phase]):
+                    outcome = "unknown"  # it may have gone another way before, in records that are missing
                 row = lasting[unit[0]].pop(unit[1])
                 writer.rows.append(row._replace(until=at, outcome=outcome, is_open=False))
         for unit, name in new[phase].items():

@@ -32,14 +32,7 @@ from tests.matrix.scenarios import simulated
 Rows = dict[tuple[object, ...], HistoryRow]
 
 SEEDS = range(1, 31)
-OPEN = {
-    4: "a streams group without the record of its topology converged, where it was not ready",
-    6: "share state that lost records initialized is deleted with its topic",
-    11: "workers with a history in each of two logs",
-    12: "an upgraded group has the generation before the lost one",
-    28: "the whole log does not show when members of a classic group joined",
-    29: "a rebalance of workers whose log lacks its end counts what moved",
-}
+OPEN = {11: "workers with a history in each of two logs"}
 """Seeds that still show a fault, and which. One that is mended has to go."""
 COPIES = 10
 """How often the logs of a seed are damaged in the long tier."""

@@ -67,7 +67,8 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
             if ended.target is None:
                 said = f"group epoch {ended.epoch} has no target: the generation is the last epoch that had one"
             classic = _begun(classic, begun, cause(kind, _end_of(ended), detail=said, source=CONNECT_LOG), after=ended)
-    parts = _open_in_one_log(_in_doubt(classic), _in_doubt(_moved_here(connect)))
+    moved = _moved_here(connect)
+    parts = _open_in_one_log(_in_doubt(classic, connect.epochs), _in_doubt(moved, classic.epochs))
     return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
@@ -205,14 +206,17 @@ def _conversions(classic: GroupHistory, connect: GroupHistory) -> list[tuple[Gro
 
 def _begun_by(ended: GroupEpochRow, number: int | None, epochs: Iterable[GroupEpochRow]) -> GroupEpochRow | None:
     """Return which of the epochs of the other log, of this ``number``, the group goes on in; groups move back and forth
-    within a second, so it is the nearest one. A group of workers may have been there without members before.
+    within a second, so it is the nearest one. A group of workers may have been there without members before, unless
+    its log shows that it came from the other one.
     """
     begins = [row for row in epochs if row.epoch == number and _continues(ended, row)]
     return min(begins, key=lambda row: abs(_end_of(ended).timestamp_ms - row.opened.timestamp_ms), default=None)
 
 
 def _continues(ended: GroupEpochRow, begun: GroupEpochRow) -> bool:
-    if ended.ended is None or ended.ended_by != GROUP_DELETED or begun.members == ():
+    if ended.ended is None or ended.ended_by != GROUP_DELETED:
+        return False
+    if begun.members == () and begun.missing != CONVERTED_ELSEWHERE:
         return False
     return abs(ended.ended.timestamp_ms - begun.opened.timestamp_ms) <= APART_MS
 
@@ -289,12 +293,19 @@ def _is_upgrade(row: GroupEpochRow) -> bool:
     return any(each.kind == CauseKind.GROUP_UPGRADED for each in row.causes)
 
 
-def _in_doubt(history: GroupHistory) -> GroupHistory:
+def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> GroupHistory:
     """Return the history of a log with a doubt about each end of workers that no conversion explains: only a group
-    without members can be deleted.
+    without members can be deleted. One without members may have moved where the other log, whose epochs are
+    ``others``, goes on at the same time behind records that are missing.
     """
+    unseen_ms = [row.opened.timestamp_ms for row in others if row.missing not in (None, CONVERTED_ELSEWHERE)]
+
+    def may_have_moved(row: GroupEpochRow) -> bool:
+        ended_ms = _end_of(row).timestamp_ms
+        return row.members != () or any(abs(ended_ms - begun_ms) <= APART_MS for begun_ms in unseen_ms)
+
     doubted = [
-        row for row in history.epochs if _is_of_workers(row) and row.ended_by == GROUP_DELETED and row.members != ()
+        row for row in history.epochs if _is_of_workers(row) and row.ended_by == GROUP_DELETED and may_have_moved(row)
     ]
     if not doubted:
         return history

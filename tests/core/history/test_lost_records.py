@@ -295,3 +295,37 @@ def test_a_member_that_left_right_before_lost_records_may_go_on_in_a_converted_g
     fold.lose(LogPosition(0, log.offset, log.time_ms), unreadable_record(log.offset))
     (left,) = [row for row in (*rows, *fold.open_rows()) if isinstance(row, MembershipRow)]
     assert left.missing == (None if opens else unreadable_record(log.offset))
+
+
+def test_a_tombstone_of_another_type_shows_a_life_that_is_missing() -> None:
+    """The group was converted to the classic protocol and back; the generations are lost, and the last one's number."""
+    log = GroupLog().write(member("a", "t"), epoch(6)).skip(5)
+    log.write((RecordType.GROUP_METADATA, {"group": GROUP}, None), member("a", "t"), epoch(7))
+    before, after = log.rebalances(coverage=Coverage({0: [(0, 1), (7, 100)]}))
+    assert (before.outcome, before.finished) == ("unknown", None)
+    assert (after.from_epoch, after.to_epoch, after.members_before) == (None, 7, None)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_member_that_names_no_topics_opens_no_epoch(*, is_lost: bool) -> None:
+    """Speaking the classic protocol it writes its record whenever it joins again, so that it may have been there."""
+    log = alone(GroupLog()).skip(5 if is_lost else 0)
+    client = {"sessionTimeoutMs": 45000, "supportedProtocols": []}
+    log.write(member("b", classicMemberMetadata=client), current("b", 2)).write(*gone("m1"), epoch(3))
+    rows = log.rows(coverage=Coverage({0: [(0, 4), (10, 100)] if is_lost else [(0, 100)]}))
+    (row,) = [row for row in rows if isinstance(row, MembershipRow) and row.member_id == "b"]
+    assert (row.came_by, row.first_epoch) == (("unknown", None) if is_lost else ("join", 3))
+    last = [row for row in rows if isinstance(row, GroupEpochRow)][-1]
+    assert "member_joined" not in [each.kind for each in last.causes]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_share_state_behind_lost_records_may_have_gone_another_way(*, is_lost: bool) -> None:
+    """It may have been initialized, and deleted with its topic then."""
+    log = GroupLog()
+    for listed in ({"initializingTopics": [{"topicId": A, "topicName": "t", "partitions": [0]}]}, {}):
+        lists = {"initializingTopics": [], "initializedTopics": [], "deletingTopics": [], **listed}
+        log.write((RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, {}, lists)).skip(5 if is_lost else 0)
+    coverage = Coverage({0: [(0, 0), (6, 6)] if is_lost else [(0, 100)]})
+    (row,) = [row for row in log.rows(existing(u=1), coverage) if isinstance(row, ShareInitializationRow)]
+    assert row.outcome == ("unknown" if is_lost else "topic deleted")
