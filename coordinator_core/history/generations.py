@@ -407,9 +407,11 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
     # Written again for a static member that came back, the record is of long after: the state began with the first one.
     may_be_again = missing is not None and has_static_members(new)
     untold = missing or no_times(at)
-    # A group that becomes classic begins with the number of its last epoch (KIP-848). Workers begin anew.
+    # A group that becomes classic begins with the number of its last epoch (KIP-848). That of workers is in the
+    # other log.
     is_converted = any(each.kind == CauseKind.GROUP_DOWNGRADED and each.at == at for each in causes)
-    is_converted &= new.protocol_type != CONNECT_PROTOCOL_TYPE
+    is_elsewhere = is_converted and new.protocol_type == CONNECT_PROTOCOL_TYPE
+    is_converted &= not is_elsewhere
     writer.rows.append(
         RebalanceRow(
             group_id=writer.group.group_id,
@@ -428,7 +430,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             time_to_converge_ms=None,
             duration_min_ms=None if may_be_again else _lasted_ms(began_before, at),
             duration_max_ms=_lasted_ms(began_after, at),
-            members_before=writer.members_before(missing),
+            members_before=None if is_elsewhere else writer.members_before(missing),
             members_after=len(new.members),
             units_moved=tally and tally.moved,
             units_moved_back=tally and tally.moved_back,

@@ -443,9 +443,12 @@ class HistoryWriter:
         open_history, epoch, rebalance = self.open_history, self.open_history.epoch, self.open_history.rebalance
         if epoch is not None and rebalance is not None:
             tally = open_history.ownership.tally() if self._has_owners else None
-            is_seen = open_history.past.saw_since(epoch.opened)
+            # Where a target is installed later than its epoch opens, members may still reach the one before.
+            past, is_delayed = open_history.past, getattr(self.group.state, "assignment_timestamp", True)
+            is_reached = outcome in ("converged", REACHED_NOT_READY)
+            is_seen = past.saw_since(epoch.opened, lasts=is_reached) or (is_reached and not is_delayed)
             if at is None:
-                is_seen = is_seen and open_history.past.saw_members(known=epoch.knows_members)
+                is_seen = is_seen and past.saw_members(known=epoch.knows_members)
             row = rebalance.row(self.group.group_id, self._type, epoch, outcome, tally, at, is_seen=is_seen)
             yield without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch)
 

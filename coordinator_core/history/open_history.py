@@ -169,13 +169,15 @@ class OpenHistory:
         """Return the epoch or generation before this one; None: there is none, or it is not known.
 
         Behind records that may be missing, a higher one is of a life that ended among them, and behind a lower one
-        others opened there. A group that was classic begins with the number of its last generation (KIP-848, KIP-1071).
+        others opened there. A group that was classic begins with the number of its last generation (KIP-848, KIP-1071),
+        and workers may have moved to the other log and back.
         """
         last, is_in_doubt = self.last_epoch, self.past.doubt is not None
         was_classic = is_in_doubt and any(change.kind == CauseKind.GROUP_UPGRADED for change in self.changes)
         if was_classic or self.was_converted_elsewhere(number):
             return number
-        return last if last is None or not is_in_doubt or last in (number - 1, number) else None
+        is_told = last in (number - 1, number) and self.type != GroupType.CONNECT
+        return last if last is None or not is_in_doubt or is_told else None
 
     def was_converted_elsewhere(self, number: int) -> bool:
         """Whether this epoch of workers shows that their group was classic before: its number is that of a generation.

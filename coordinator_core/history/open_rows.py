@@ -8,15 +8,7 @@ from typing import NamedTuple
 from coordinator_core.clients.known_clients import UNKNOWN_CLIENT, Told
 from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.history.holdings import Tally, no_times
-from coordinator_core.history.rows import (
-    REACHED_NOT_READY,
-    REPLACED,
-    Cause,
-    GroupEpochRow,
-    MembershipRow,
-    RebalanceRow,
-    Revocation,
-)
+from coordinator_core.history.rows import REPLACED, Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
 from coordinator_core.records import LogPosition, elapsed_ms
 
 NAMED_BEHIND = 10
@@ -159,11 +151,10 @@ class OpenRebalance:
     ) -> RebalanceRow:
         """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups).
 
-        Where it is not seen (``is_seen``) what came after it began, it may have converged before it ended otherwise.
+        Where it is not seen (``is_seen``) what came after it began, it may have ended otherwise before.
         """
         at, is_open = epoch.opened, outcome == "open"
         began, knows_members = at.timestamp_ms, self.knows_members and epoch.knows_members
-        is_seen = is_seen or outcome in ("converged", REACHED_NOT_READY)
         # A member that has not reached the target may be one that has gone; without members it was emptied at once.
         rests_on_members = not is_open or self.target is not None
         if not is_seen or (rests_on_members and not knows_members):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.grounds import MAY_GO_ON, lost_offsets
+from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_GO_ON, lost_offsets
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 
 
@@ -57,7 +57,8 @@ class SeenPast:
         """Note that a row says what was between the last epoch and now; ``otherwise``: what it lacks if nothing is
         known to be missing of that.
         """
-        row.missing = row.missing or self.doubt or otherwise
+        known = None if row.missing == CONVERTED_ELSEWHERE else row.missing  # the other log may take that away
+        row.missing = known or self.doubt or otherwise or row.missing
 
     def read_epoch(self, row: Resting, epoch: int | None) -> int | None:
         """Return the last epoch for a row that says that it was open now: others may have opened in lost records."""

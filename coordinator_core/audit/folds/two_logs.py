@@ -63,10 +63,10 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
             )
         else:
             connect = _ended(connect, ended, begun, DOWNGRADED, "downgrade")
-            said = f"group epoch {ended.epoch} became generation {begun.epoch}"
-            if ended.target is None:
-                said = f"group epoch {ended.epoch} has no target: the generation is the last epoch that had one"
-            classic = _begun(classic, begun, cause(kind, _end_of(ended), detail=said, source=CONNECT_LOG), after=ended)
+            told = f"group epoch {ended.epoch} became generation {begun.epoch}" if ended.missing is None else None
+            if ended.missing is None and ended.target is None:
+                told = f"group epoch {ended.epoch} has no target: the generation is the last epoch that had one"
+            classic = _begun(classic, begun, cause(kind, _end_of(ended), detail=told, source=CONNECT_LOG), after=ended)
     moved = _moved_here(connect)
     parts = _open_in_one_log(_in_doubt(classic, connect.epochs), _in_doubt(moved, classic.epochs))
     return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
@@ -247,10 +247,12 @@ def _gone_before(classic: GroupHistory, ended: GroupEpochRow, begun: GroupEpochR
 def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, how: str, went_by: str) -> GroupHistory:
     """Return the history with the end of an epoch that another log continues with ``begun``.
 
-    Members that go on there did not leave, even where a tombstone of the same time removes each of them.
+    Members that go on there did not leave, even where a tombstone of the same time removes each of them. Where it is
+    not known who goes on, it is not known of any.
     """
     at = _end_of(epoch)
     goes_on = frozenset(begun.members or ())
+    doubt: dict[str, Any] = {} if begun.members is not None else {"history_complete": False, "missing": begun.missing}
 
     def went(row: MembershipRow) -> str:
         return went_by if row.member_id in goes_on else LEFT_OR_EXPIRED
@@ -265,7 +267,7 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, ho
         rebalances=_changed(
             history.rebalances, lambda row: row.finished == at and row.outcome == GROUP_DELETED, outcome=how
         ),
-        memberships=[row._replace(went_by=went(row)) if is_now(row) else row for row in history.memberships],
+        memberships=[row._replace(went_by=went(row), **doubt) if is_now(row) else row for row in history.memberships],
     )
 
 
@@ -332,10 +334,15 @@ def _is_of_workers(row: GroupEpochRow) -> bool:
 
 
 def _open_in_one_log(classic: GroupHistory, connect: GroupHistory) -> Iterator[GroupHistory]:
-    """Yield both with a doubt about what is open in a log while the other one goes on: a group lives in one of them."""
+    """Yield both with a doubt about what is open in a log while the other one goes on: a group lives in one of them.
+
+    A group on KIP-848 stays there when it has no workers any more, also while some join as a classic group.
+    """
     for own, other in ((classic, connect), (connect, classic)):
         last, later = own.epochs[-1], other.epochs[-1]
-        is_of_workers = last.group_type in (GroupType.CLASSIC, GroupType.CONNECT)
+        is_of_workers = last.group_type == GroupType.CLASSIC or (
+            last.group_type == GroupType.CONNECT and last.members != ()
+        )
         goes_on = later.ended_by not in (UPGRADED, DOWNGRADED) and _is_not_before(later, last)
         yield _with_open_ends(own) if last.ended is None and is_of_workers and goes_on else own
 
@@ -382,7 +389,9 @@ def _begun(
     )
     of_epochs = _changed(of_epochs, lambda row: row.opened == epoch.opened, causes=why)
     of_rebalances = _changed(of_rebalances, lambda row: row.at == epoch.opened, causes=why)
-    number = None if after is None else after.epoch
+    # The epoch of a downgrade may not be the last one, where records are missing behind it.
+    is_upgrade = any(each.kind == CauseKind.GROUP_UPGRADED for each in why)
+    number = None if after is None or (after.missing is not None and not is_upgrade) else after.epoch
     before = None if after is None or after.members is None else len(after.members)
     of_rebalances = _changed(
         of_rebalances, lambda row: row.at == epoch.opened, from_epoch=number, members_before=before

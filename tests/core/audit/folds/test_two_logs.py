@@ -63,20 +63,28 @@ def test_classic_workers_may_have_moved_where_the_log_of_workers_shows_no_group_
 
 
 @pytest.mark.parametrize(
-    ("opened", "left", "ended_by"),
-    [(4, "CLASSIC", None), (40, "CONNECT", None), (4, "CLASSIC", "group deleted"), (40, None, "group downgraded")],
+    ("opened", "members", "left", "ended_by"),
+    [
+        (4, (), "CLASSIC", None),
+        (40, ("w",), "CONNECT", None),
+        (40, (), None, None),
+        (4, (), "CLASSIC", "group deleted"),
+        (40, (), None, "group downgraded"),
+    ],
 )
 def test_what_is_open_in_a_log_that_the_other_one_outlives_is_in_doubt(
-    opened: int, left: str | None, ended_by: str | None
+    opened: int, members: tuple[str, ...], left: str | None, ended_by: str | None
 ) -> None:
-    """The log of the last classic generation, at ``opened``, ends before the record of the move."""
+    """The log of the last classic generation, at ``opened``, ends before the record of the move. A group on KIP-848
+    without workers stays there.
+    """
     end = {"is_open": True} if ended_by is None else {"ended": at(30), "ended_by": ended_by, "is_open": False}
     history = GroupHistory(
         "g",
         50_000_000,
         epochs=[
             epoch(4, at(opened), group_type="CLASSIC", is_open=True),
-            epoch(9, at(20), group_type="CONNECT", members=(), **end),
+            epoch(9, at(20), group_type="CONNECT", members=members, **end),
         ],
         rebalances=[rebalance(4, at(opened), group_type="CLASSIC", is_open=True)],
         memberships=[member("w", at(opened), group_type="CLASSIC", is_open=True)],
