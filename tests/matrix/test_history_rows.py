@@ -32,9 +32,7 @@ from tests.matrix.scenarios import simulated
 
 Rows = dict[tuple[object, ...], HistoryRow]
 
-SEEDS = range(1, 31)
-OPEN = {11: "workers with a history in each of two logs"}
-"""Seeds that still show a fault, and which. One that is mended has to go."""
+SEEDS = range(1, 61)
 COPIES = 10
 """How often the logs of a seed are damaged in the long tier."""
 DAMAGES = ("lost", "lost", "unreadable", "unreadable", "kept", "dropped", "begins later", "nothing")
@@ -173,13 +171,7 @@ def test_rows_of_the_samples(copies: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(each, marks=pytest.mark.xfail(reason=OPEN[each], strict=True) if each in OPEN else ())
-        for each in SEEDS
-    ],
-)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_rows_of_many_seeds(seed: int, tmp_path: Path) -> None:
     found, wrong = judged(simulated(seed, tmp_path / "simulated"), tmp_path, seed, COPIES)
     assert wrong == [], found
