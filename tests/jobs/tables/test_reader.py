@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
+from jobs.tables import folder_reader
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import FORMAT, FORMAT_VERSION
 from jobs.tables.reader import MissingTableError, can_open
@@ -60,6 +62,19 @@ def test_more_texts_than_a_list_can_have(tmp_path: Path) -> None:
     assert [row["name"] for row in reader.rows(named, given=given)] == sorted([given[0], given[-1]])
     either = "SELECT count(*) AS found FROM $names WHERE name = 'another' OR name IN :given"
     assert [*reader.tuples(either, given=given)] == [(3,)]
+
+
+def test_few_rows_are_not_divided_among_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_deltalake(tmp_path / "few", pa.table({"name": ["a", "b"]}))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    def is_divided() -> bool:
+        plan = FolderReader(str(tmp_path)).tuples("EXPLAIN SELECT name, count(*) FROM $few GROUP BY name")
+        return "RepartitionExec" in str(list(plan))
+
+    assert not is_divided()
+    monkeypatch.setattr(folder_reader, "FEW_BYTES", 0)
+    assert is_divided()
 
 
 def test_a_table_that_is_not_there(reader: FolderReader) -> None:
