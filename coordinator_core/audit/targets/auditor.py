@@ -17,7 +17,7 @@ from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, TargetOperation, cut
 from coordinator_core.audit.targets.stream_conversions import streams_downgrade_row, streams_upgrade_row
-from coordinator_core.audit.targets.verdict import UNDECIDED
+from coordinator_core.audit.targets.verdict import undecided
 from coordinator_core.clients.evidence import leader_client
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
@@ -237,4 +237,4 @@ def _names_strangers(operation: TargetOperation, state: EpochGroup[Any, Any]) ->
 
 def _of_another_protocol(record: GroupMetadataRecord, protocol_type: str | None) -> TargetAuditRow:
     missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
-    return generation_row(record, UNDECIDED, basis=Basis.LEADER, missing=missing)
+    return generation_row(record, undecided(missing), basis=Basis.LEADER)

@@ -21,12 +21,13 @@ from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_groups import generation_row
 from coordinator_core.audit.targets.verdict import (
-    UNDECIDED,
     Judgement,
     broken_invariants,
     described,
     figures_of,
+    identical,
     judge,
+    undecided,
     units,
 )
 from coordinator_core.cluster.image import TopicImage
@@ -106,7 +107,7 @@ class ConnectAudit:
         try:
             self._read()
         except DecodeError as error:
-            return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
+            return self._row(undecided(f"a readable blob of each worker: {error}"))
         first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
         attempts = self._attempts()
@@ -122,9 +123,9 @@ class ConnectAudit:
                 self._remember(attempt, result, fits=True)
                 self._keep(readings)
                 figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.assignments))
-                return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.fitted)
+                return self._row(identical(attempt.fitted, figures))
         if first is None:
-            return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
+            return self._row(undecided(failure or "the assignments of all workers"))
         return self._differs(*first)
 
     def _result(self, attempt: _Attempt) -> Assignment[LeaderAssignment]:
@@ -178,7 +179,7 @@ class ConnectAudit:
         if judged.verdict is Verdict.INVALID or is_proven:
             return self._row(judged)
         missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
-        return self._row(UNDECIDED, missing=missing)
+        return self._row(undecided(missing))
 
     def _is_conversion(self) -> bool:
         """Whether the generation may be that with which a group came back from KIP-848: the first of its log, and not
@@ -196,10 +197,10 @@ class ConnectAudit:
             for worker_id, assignment in self.assignments.items()
         )
         if copied:
-            row = generation_row(self.record, Judgement(Verdict.IDENTICAL), basis=Basis.DOWNGRADE)
+            row = generation_row(self.record, identical(), basis=Basis.DOWNGRADE)
             return row._replace(assignor=None)
         missing = "the group's earlier generations, or its end in __worker_offsets if it came back from KIP-848"
-        return self._row(UNDECIDED, missing=missing)
+        return self._row(undecided(missing))
 
     def _listed_twice(self) -> list[str]:
         """Return what the leader gives to one worker twice, in words."""
@@ -340,8 +341,8 @@ class ConnectAudit:
         memory.connectors = dict(attempt.spec.connectors)
         memory.longest_delay_ms = max(memory.longest_delay_ms, self.assignments[self.leader].delay_ms)
 
-    def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
-        return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)
+    def _row(self, judged: Judgement) -> TargetAuditRow:
+        return generation_row(self.record, judged, basis=Basis.LEADER)
 
 
 def _counts(work: ConnectorsAndTasks) -> dict[str, int]:

@@ -46,12 +46,13 @@ from coordinator_core.audit.targets.soundness import (
     given_to_nobody,
 )
 from coordinator_core.audit.targets.verdict import (
-    MOST_DIFFERENCES,
-    UNDECIDED,
     Judgement,
     broken_invariants,
+    differing,
     figures_of,
+    identical,
     judge,
+    undecided,
     units,
     verdict_row,
 )
@@ -185,9 +186,7 @@ class ClassicAudit:
             return self._unknown(f"the assignor fails on this input: {attempts[0].round.error}")
         judged = self._compare(made, joined, logged, views)
         missing = next(self._doubts(judged, joined, logged, possible), None)
-        if missing is not None:
-            judged = UNDECIDED
-        return self._row(judged, view=made.view, missing=missing)
+        return self._row(judged if missing is None else undecided(missing), view=made.view)
 
     def _without_algorithm(
         self,
@@ -206,10 +205,10 @@ class ClassicAudit:
         can_be_computed = {attempt.client for attempt in attempts} >= {*clients}
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not _may_balance_racks(clients, joined):
             return self._differs(attempts, joined, logged, possible, views)
-        judged = Judgement(Verdict.INVALID if broken else Verdict.SOUND, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+        judged = differing(Verdict.INVALID if broken else Verdict.SOUND, broken)
         missing = next(self._doubts(judged, joined, logged, possible), None)
-        judged = judged if missing is None else UNDECIDED
-        return self._row(judged, view=views[0], basis=Basis.INVARIANTS, missing=missing)
+        judged = judged if missing is None else undecided(missing)
+        return self._row(judged, view=views[0], basis=Basis.INVARIANTS)
 
     def _broken(
         self, clients: tuple[str, ...], joined: Joined, logged: Given, views: Sequence[PossibleView]
@@ -272,8 +271,7 @@ class ClassicAudit:
         broken += given_to_nobody(self.protocol, joined, logged, attempt.view.image)
         if not broken:
             return row
-        judged = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
-        return self._row(judged, view=attempt.view, fitted=fitted)
+        return self._row(differing(Verdict.INVALID, broken)._replace(fitted=fitted), view=attempt.view)
 
     def _compare(self, made: _Attempt, joined: Joined, logged: Given, views: Iterable[PossibleView]) -> Judgement:
         spec = ClassicGroupSpec(leader_order(joined))
@@ -351,14 +349,12 @@ class ClassicAudit:
         came = sorted(members[member] for member in members.keys() - before.keys())
         gone = sorted(before[member] for member in before.keys() - members.keys())
         if not changed and came == gone:
-            return self._row(Judgement(Verdict.IDENTICAL), basis=Basis.KEPT, fitted="the same generation again")
+            return self._row(identical("the same generation again"), basis=Basis.KEPT)
         if self.gap is not None and self._is_cut:
             return self._unknown(self.gap.missing)
         differences = [f"{member}: its assignment changed within the generation" for member in changed]
         differences = differences or ["a member that joined does not have the assignment of the one that left"]
-        return self._row(
-            Judgement(Verdict.DIVERGENT, tuple(differences[:MOST_DIFFERENCES]), len(differences)), basis=Basis.KEPT
-        )
+        return self._row(differing(Verdict.DIVERGENT, differences), basis=Basis.KEPT)
 
     def _streams(self, blobs: Mapping[str, _Blobs]) -> TargetAuditRow:
         """Classic Kafka Streams: the leader alone knows the topology, so that only invariants can be checked."""
@@ -374,7 +370,7 @@ class ClassicAudit:
             f"{breach.invariant}: {breach.subject}, {', '.join(breach.members) or 'no member'}" for breach in fewest
         ]
         if broken:
-            return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
+            return self._row(differing(Verdict.INVALID, broken))
         return self._unknown("the topology, which only the leader has; no invariant is broken")
 
     def _images(self, names: set[str]) -> list[TopicImage | None]:
@@ -393,28 +389,16 @@ class ClassicAudit:
         if doubt is not None and not any(logged.values()):
             return self._unknown(doubt)
         figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(logged))
-        return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=attempt.view, fitted=fitted)
+        return self._row(identical(fitted, figures), view=attempt.view)
 
     def _unknown(self, missing: str) -> TargetAuditRow:
-        return self._row(UNDECIDED, missing=missing)
+        return self._row(undecided(missing))
 
     def _row(
-        self,
-        judged: Judgement,
-        *,
-        view: PossibleView | None = None,
-        basis: Basis = Basis.LEADER,
-        fitted: str | None = None,
-        missing: str | None = None,
+        self, judged: Judgement, *, view: PossibleView | None = None, basis: Basis = Basis.LEADER
     ) -> TargetAuditRow:
-        return generation_row(
-            self.record,
-            judged,
-            basis=basis,
-            fitted=fitted,
-            missing=missing,
-            topics_at=view.at if view and self._shows_topics() else None,
-        )
+        topics_at = view.at if view and self._shows_topics() else None
+        return generation_row(self.record, judged, basis=basis, topics_at=topics_at)
 
     def _shows_topics(self) -> bool:
         """Whether the topics of that time are known, be it from a list."""
@@ -464,24 +448,13 @@ def _is_same(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:
 
 
 def generation_row(
-    record: GroupMetadataRecord,
-    judged: Judgement,
-    *,
-    basis: Basis,
-    fitted: str | None = None,
-    missing: str | None = None,
-    topics_at: LogPosition | None = None,
+    record: GroupMetadataRecord, judged: Judgement, *, basis: Basis, topics_at: LogPosition | None = None
 ) -> TargetAuditRow:
-    """Return the row of a classic group's generation; its record has members.
-
-    ``fitted`` says what was assumed where the verdict is ``identical``, ``missing`` what would decide where it is
-    ``unknown``.
-    """
+    """Return the row of a classic group's generation; its record has members."""
     assert record.value is not None
     value = record.value
     row = verdict_row(record.group_id, GroupType.CLASSIC, value["generation"], record.at, judged, basis)
-    row = row._replace(fitted=fitted, missing=missing, topics_at=topics_at)
-    return row._replace(assignor=value["protocol"], members=len(value["members"]))
+    return row._replace(topics_at=topics_at, assignor=value["protocol"], members=len(value["members"]))
 
 
 def written(assignments: Mapping[str, Serialised]) -> dict[str, list[tuple[str, list[int]]]]:

@@ -31,13 +31,14 @@ from coordinator_core.audit.targets.connect_inputs import (
 )
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.verdict import (
-    MOST_DIFFERENCES,
-    UNDECIDED,
     Judgement,
     broken_invariants,
     described,
+    differing,
     figures_of,
+    identical,
     judge,
+    undecided,
     units,
     verdict_row,
 )
@@ -94,7 +95,7 @@ class WorkerTargetAudit:
         inputs = [each for each in self.inputs if each.work is not None and self.recorded.keys() <= each.workers.keys()]
         if not inputs:
             self._remember_likely([])
-            return self._row(UNDECIDED, missing=self._missing(f"what there was to run in group epoch {self.epoch}"))
+            return self._row(undecided(self._missing(f"what there was to run in group epoch {self.epoch}")))
         self.assignor = _common_assignor(inputs[0])
         first: _Attempt | None = None
         failure = ""
@@ -119,10 +120,9 @@ class WorkerTargetAudit:
         spec = _spec_of(running)
         if self._is_recorded(running):
             figures = figures_of(spec, NO_TOPICS, self.recorded)
-            judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
-            return self._row(judged, basis=Basis.KEPT)
+            return self._row(identical(figures=figures), basis=Basis.KEPT)
         if self.gap is not None:
-            return self._row(UNDECIDED, basis=Basis.KEPT, missing=self.gap.missing)
+            return self._row(undecided(self.gap.missing), basis=Basis.KEPT)
         return self._row(judge(spec, NO_TOPICS, running, self.recorded, [], str), basis=Basis.KEPT)
 
     # --- what may have been computed ---------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class WorkerTargetAudit:
     def _identical(self, attempt: _Attempt) -> TargetAuditRow:
         if self.gap is not None and self.gap.is_after(attempt.input.at.offset):
             self._remember_likely([attempt.declared.memory])
-            return self._row(UNDECIDED, missing=self.gap.missing)
+            return self._row(undecided(self.gap.missing))
         fitting = [
             other
             for kept, fitted in self._memories()
@@ -217,27 +217,28 @@ class WorkerTargetAudit:
             within_ms=within_ms,
         )
         figures = figures_of(_spec_of(attempt.input.runs), NO_TOPICS, self.recorded)
-        broken = () if self.gap is not None else tuple(self._broken(attempt.input))
-        verdict = Verdict.INVALID if broken else Verdict.IDENTICAL
-        judged = Judgement(verdict, broken[:MOST_DIFFERENCES], len(broken), figures, figures)
-        return self._row(judged, fitted=attempt.fitted)
+        judged = identical(attempt.fitted, figures)
+        if self.gap is None and (broken := self._broken(attempt.input)):
+            found = differing(Verdict.INVALID, broken)
+            judged = found._replace(expected=figures, recorded=figures, fitted=attempt.fitted)
+        return self._row(judged)
 
     def _different(self, attempt: _Attempt | None, inputs: list[GroupInput], failure: str) -> TargetAuditRow:
         """No input gives the target: it is wrong, or what the log does not say may explain it."""
         broken = min((self._broken(candidate) for candidate in inputs), key=len)
         if broken and (self.gap is None or self._contradicts_itself()):
             if attempt is None:
-                return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
+                return self._row(differing(Verdict.INVALID, broken))
             return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, broken, str))
         if self.gap is not None:
-            return self._row(UNDECIDED, missing=self.gap.missing)
+            return self._row(undecided(self.gap.missing))
         if failure:
-            return self._row(UNDECIDED, missing=f"what the assignor {self.assignor!r} does: {failure}")
+            return self._row(undecided(f"what the assignor {self.assignor!r} does: {failure}"))
         if attempt is None:
-            return self._row(UNDECIDED, missing=self._not_given(inputs[0]))
+            return self._row(undecided(self._not_given(inputs[0])))
         if self.assignor != EAGER and not self.memory.is_complete:
-            missing = "what the assignor of the worker that computed it kept from former computations"
-            return self._row(UNDECIDED, missing=missing)
+            kept = "what the assignor of the worker that computed it kept from former computations"
+            return self._row(undecided(kept))
         return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, [], str))
 
     def _not_given(self, of: GroupInput) -> str:
@@ -303,12 +304,9 @@ class WorkerTargetAudit:
         assigned = ConnectorsAndTasks.union(_shifted(work, -min(first_task, 1)) for work in self.recorded.values())
         return AssignorMemory(assigned, generation=self.epoch, workers=frozenset(self.recorded))
 
-    def _row(
-        self, judged: Judgement, *, basis: Basis = Basis.LEADER, fitted: str | None = None, missing: str | None = None
-    ) -> TargetAuditRow:
+    def _row(self, judged: Judgement, *, basis: Basis = Basis.LEADER) -> TargetAuditRow:
         is_in_doubt = self.gap is not None and judged.verdict is Verdict.UNKNOWN
         row = verdict_row(self.record.group_id, GroupType.CONNECT, self.epoch, self.record.at, judged, basis)
-        row = row._replace(fitted=fitted, missing=missing)
         return row if is_in_doubt else row._replace(assignor=self.assignor, members=len(self.recorded))
 
 
@@ -332,14 +330,14 @@ def conversion_row(
     if len(running) < len(target.works):
         return None
     recorded = {member_id: as_work(work) for member_id, work in target.works.items()}
-    judged, missing = Judgement(Verdict.IDENTICAL), None
-    if running != recorded:
-        judged = judge(_spec_of(running), NO_TOPICS, running, recorded, [], str)
+    judged = identical()
     if gap is not None and gap.is_after(target.at.offset):
-        judged, missing = UNDECIDED, gap.missing
+        judged = undecided(gap.missing)
+    elif running != recorded:
+        judged = judge(_spec_of(running), NO_TOPICS, running, recorded, [], str)
     row = verdict_row(group_id, GroupType.CONNECT, target.epoch, target.at, judged, Basis.UPGRADE)
     # What is copied was not computed: figures would compare it with itself.
-    return row._replace(missing=missing, members=len(recorded), expected=None, recorded=None)
+    return row._replace(members=len(recorded), expected=None, recorded=None)
 
 
 def _spec_of(running: dict[str, ConnectorsAndTasks]) -> ConnectGroupSpec:

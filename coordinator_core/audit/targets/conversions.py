@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.conversion_rows import CopyOutcome, divergent_copy, downgraded_row, upgraded_row
+from coordinator_core.audit.targets.conversion_rows import divergent_copy, downgraded_row, upgraded_row
 from coordinator_core.audit.targets.gap import WHERE_TOPICS_ARE, GroupGap
 from coordinator_core.audit.targets.group_view import recorded_partitions
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, differences
+from coordinator_core.audit.targets.verdict import Judgement, differences, identical, undecided
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -61,9 +61,9 @@ def upgrade_row(
         names = {topic for held in compared.expected.values() if held for topic in held}
         existing = (names & image.by_name.keys() for image in _images(topics, operation.end, clock_slack_ms, names))
         outcome = _judge(compared, existing, gap, operation.end)
-        if outcome.judgement.verdict is Verdict.DIVERGENT and not any(compared.recorded.values()):
+        if outcome.verdict is Verdict.DIVERGENT and not any(compared.recorded.values()):
             # A group converted in the middle of a rebalance has nothing assigned at all.
-            outcome = CopyOutcome(Judgement(Verdict.IDENTICAL), fitted="nothing, as the classic group was rebalancing")
+            outcome = identical("nothing, as the classic group was rebalancing")
     return upgraded_row(opened, operation, GroupType.CONSUMER, len(compared.recorded), outcome)
 
 
@@ -145,19 +145,18 @@ def _downgraded(
     return _Comparison(expected, recorded, fitted)
 
 
-def _unreadable(compared: _Comparison) -> CopyOutcome | None:
+def _unreadable(compared: _Comparison) -> Judgement | None:
     """Return the verdict where partitions are not known, None where they are."""
     if compared.unreadable is not None:
-        missing = f"a readable assignment: {compared.unreadable}"
-        return CopyOutcome(UNDECIDED, missing)
+        return undecided(f"a readable assignment: {compared.unreadable}")
     if any(work is None for work in (*compared.expected.values(), *compared.recorded.values())):
-        return CopyOutcome(UNDECIDED, TOPIC_NAMES_MISSING)
+        return undecided(TOPIC_NAMES_MISSING)
     return None
 
 
 def _judge(
     compared: _Comparison, existing: Iterable[set[str]], gap: GroupGap | None, record: CoordinatorRecord
-) -> CopyOutcome:
+) -> Judgement:
     """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had.
 
     ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole
@@ -165,18 +164,17 @@ def _judge(
     """
     expected, recorded = (_whole(works) for works in (compared.expected, compared.recorded))
     if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not recorded):
-        return CopyOutcome(UNDECIDED, missing=gap.missing)
+        return undecided(gap.missing)
     if expected == recorded:
-        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=compared.fitted)
+        return identical(compared.fitted)
     for names in existing:
         known = {
             member: {name: held for name, held in work.items() if name in names} for member, work in expected.items()
         }
         if _whole(known) == recorded:
-            fitted = f"{compared.fitted}, without topics that were deleted"
-            return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
+            return identical(f"{compared.fitted}, without topics that were deleted")
     if gap is not None:
-        return CopyOutcome(UNDECIDED, missing=gap.missing)
+        return undecided(gap.missing)
     return divergent_copy(tuple(differences(expected, recorded, str)), record)
 
 

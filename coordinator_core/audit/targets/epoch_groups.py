@@ -30,14 +30,15 @@ from coordinator_core.audit.targets.task_offsets import (
     offsets_decide,
 )
 from coordinator_core.audit.targets.verdict import (
-    MOST_DIFFERENCES,
-    UNDECIDED,
     Judgement,
     broken_invariants,
     count_units,
     described,
+    differing,
     figures_of,
+    identical,
     judge,
+    undecided,
     units,
     verdict_row,
 )
@@ -84,16 +85,13 @@ class TargetRecord(NamedTuple):
 class JudgedTarget(NamedTuple):
     """The verdict on one target, and its grounds.
 
-    ``attempt`` is the input that the target was compared with (None: the topics are unknown), ``fitted`` says what was
-    assumed where the target is identical, and ``missing`` what would decide where the verdict is unknown. ``adopt``:
-    the attempt had the members in another order than the group's view, and this order is now proven.
+    ``attempt`` is the input that the target was compared with (None: the topics are unknown). ``adopt``: it had the
+    members in another order than the group's view, and this order is now proven.
     """
 
     judgement: Judgement
     topics: Topics | None = None
     attempt: Attempt | None = None
-    fitted: str | None = None
-    missing: str | None = None
     adopt: bool = False
     basis: Basis = Basis.ASSIGNOR
 
@@ -131,15 +129,15 @@ class EpochTargetAudit:
             try:
                 streams_configs(self.state.last_assignment_configs)
             except InputError as error:
-                return JudgedTarget(UNDECIDED, missing=str(error))
+                return JudgedTarget(undecided(str(error)))
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings)
         if isinstance(topics, MissingInput):
             missing = topics.missing if self.gap is None else f"{topics.missing}; {self.gap.missing}"
-            return JudgedTarget(UNDECIDED, missing=missing)
+            return JudgedTarget(undecided(missing))
         try:
             return self._compared(topics)
         except InputError as error:
-            return JudgedTarget(UNDECIDED, topics, missing=str(error))
+            return JudgedTarget(undecided(str(error)), topics)
 
     def _compared(self, topics: Topics) -> JudgedTarget:
         """Raise InputError if the log has an input that Kafka does not accept."""
@@ -173,13 +171,12 @@ class EpochTargetAudit:
     def _identical(self, attempt: Attempt, topics: Topics) -> JudgedTarget:
         missing = self._unproven(attempt.spec, topics.image)
         if missing is not None:
-            return JudgedTarget(UNDECIDED, topics, attempt, missing=missing)
+            return JudgedTarget(undecided(missing), topics, attempt)
         figures = None
         if self.is_followed:
             figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
-        judgement = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
         fitted = attempt.fitted + attempt.release + (NONE_REPORTED if self._offsets_decide(attempt) else "")
-        return JudgedTarget(judgement, topics, attempt, fitted=fitted, adopt=attempt.view is not self.view)
+        return JudgedTarget(identical(fitted, figures), topics, attempt, adopt=attempt.view is not self.view)
 
     def _unproven(self, spec: GroupSpecs, image: TopicImage) -> str | None:
         """Why it proves nothing that the assignor gives what is recorded; None: it does.
@@ -229,9 +226,7 @@ class EpochTargetAudit:
             if judgement.verdict is Verdict.INVALID:
                 return JudgedTarget(self._invalid(attempt.spec, topics.image, expected), topics, attempt)
             missing = self._task_offsets(attempt, expected, topics.image)
-        if missing is not None:
-            judgement = UNDECIDED
-        return JudgedTarget(judgement, topics, attempt, missing=missing)
+        return JudgedTarget(judgement if missing is None else undecided(missing), topics, attempt)
 
     def _offsets_decide(self, attempt: Attempt) -> bool:
         return isinstance(attempt.spec, StreamsGroupSpec) and offsets_decide(attempt.assignor, attempt.spec)
@@ -243,8 +238,7 @@ class EpochTargetAudit:
 
     def _invalid(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """The judgement where the expected target is not known: it says only what the recorded one breaks."""
-        broken = self._broken_by_coordinator(spec, image, self._whole(spec, expected))
-        return Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+        return differing(Verdict.INVALID, self._broken_by_coordinator(spec, image, self._whole(spec, expected)))
 
     def _task_offsets(self, attempt: Attempt, expected: list[TargetRecord], image: TopicImage) -> str:
         """What is missing where task offsets decide, and which offsets explain the target, if some are found."""
@@ -311,14 +305,11 @@ class EpochTargetAudit:
         """An assignor that is none of Kafka's, or that refuses this input: what holds for any assignor is checked."""
         broken = self._broken(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
         if self.gap is None and not is_reproduced(attempt.spec.type, attempt.assignor):
-            verdict = Verdict.INVALID if broken else Verdict.SOUND
-            judgement = Judgement(verdict, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+            judgement = differing(Verdict.INVALID if broken else Verdict.SOUND, broken)
             return JudgedTarget(judgement, topics, attempt, basis=Basis.INVARIANTS)
         if broken and self.gap is None:
-            judgement = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
-            return JudgedTarget(judgement, topics, attempt)
-        missing = f"what the assignor {attempt.assignor!r} does: {failure}"
-        return JudgedTarget(UNDECIDED, topics, attempt, missing=missing)
+            return JudgedTarget(differing(Verdict.INVALID, broken), topics, attempt)
+        return JudgedTarget(undecided(f"what the assignor {attempt.assignor!r} does: {failure}"), topics, attempt)
 
     def _expected(self, attempt: Attempt, image: TopicImage) -> list[TargetRecord]:
         """The target records that the coordinator would write, in its order: of the members whose target changes."""
@@ -432,8 +423,6 @@ class EpochTargetAudit:
         row = verdict_row(end.group_id, self.kind.group, epoch, end.at, judgement, judged.basis)
         return row._replace(
             opened=self.opened,
-            fitted=judged.fitted,
-            missing=judged.missing,
             assignor=None if is_in_doubt else attempt.assignor if attempt else self.attempts.assignors()[0],
             members=None if self.gap is not None else len(attempt.spec.members if attempt else self.state.members),
             topics_at=topics.at if topics else None,

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Partitions, Tasks
-from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.conversion_rows import CopyOutcome, divergent_copy, downgraded_row, upgraded_row
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.targets.conversion_rows import divergent_copy, downgraded_row, upgraded_row
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_tasks
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, differences, units
+from coordinator_core.audit.targets.verdict import Judgement, differences, identical, undecided, units
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group_type import GroupType
@@ -35,7 +35,7 @@ def streams_upgrade_row(
         expected = {member_id: assigned_tasks(classic.get(member_id, b"")) for member_id in recorded}
         outcome = _judge(expected, recorded, gap, operation.end, "the classic group's assignment")
     except DecodeError as error:
-        outcome = _unreadable(error)
+        outcome = undecided(f"a readable assignment: {error}")
     return upgraded_row(opened, operation, GroupType.STREAMS, len(recorded), outcome)
 
 
@@ -59,17 +59,13 @@ def streams_downgrade_row(
         fitted = "the streams group's last target; warm-up tasks are standby tasks"
         outcome = _judge(expected, recorded, gap, record, fitted)
     except DecodeError as error:
-        outcome = _unreadable(error)
+        outcome = undecided(f"a readable assignment: {error}")
     return downgraded_row(record, outcome)
 
 
 def _recorded(record: MemberTargetRecord) -> Tasks:
     value = record.value
     return recorded_tasks(value) if value is not None and "activeTasks" in value else Tasks()
-
-
-def _unreadable(error: DecodeError) -> CopyOutcome:
-    return CopyOutcome(UNDECIDED, f"a readable assignment: {error}")
 
 
 def _without_warmups(tasks: Tasks) -> Tasks:
@@ -82,7 +78,7 @@ def _joined(left: Partitions, right: Partitions) -> Partitions:
 
 def _judge(
     expected: ByMember, recorded: ByMember, gap: GroupGap | None, record: CoordinatorRecord, fitted: str
-) -> CopyOutcome:
+) -> Judgement:
     """Return the verdict; ``record`` ends the operation.
 
     Where records may be missing, what is left of the members fits only if the whole batch is there, and if a member has
@@ -91,7 +87,7 @@ def _judge(
     differing = tuple(differences(expected, recorded, str))
     has_anything = any(True for work in recorded.values() for _ in units(work))
     if gap is not None and (differing or not has_anything or gap.is_after(record.batch if record.batch >= 0 else None)):
-        return CopyOutcome(UNDECIDED, missing=gap.missing)
+        return undecided(gap.missing)
     if not differing:
-        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
+        return identical(fitted)
     return divergent_copy(differing, record)

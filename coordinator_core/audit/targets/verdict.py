@@ -27,17 +27,34 @@ EXCLUSIVE_ROLES = frozenset(("", "active", "connector", "task"))
 
 
 class Judgement(NamedTuple):
-    """The result of a comparison; ``difference_count`` is None if nothing could be compared."""
+    """The result of a comparison; ``difference_count`` is None if nothing could be compared.
+
+    ``fitted`` says what was assumed where the verdict is ``identical``, ``missing`` what would decide where it is
+    ``unknown``.
+    """
 
     verdict: Verdict
     differences: tuple[str, ...] = ()
     difference_count: int | None = 0
     expected: TargetFigures | None = None
     recorded: TargetFigures | None = None
+    fitted: str | None = None
+    missing: str | None = None
 
 
-UNDECIDED = Judgement(Verdict.UNKNOWN, difference_count=None)
-"""The result if an input is missing: it states no difference and no figure."""
+def undecided(missing: str) -> Judgement:
+    """Return the result if an input is missing: it states no difference and no figure."""
+    return Judgement(Verdict.UNKNOWN, difference_count=None, missing=missing)
+
+
+def identical(fitted: str | None = None, figures: TargetFigures | None = None) -> Judgement:
+    """Return the result of two that are the same, and have the same figures."""
+    return Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures, fitted=fitted)
+
+
+def differing(verdict: Verdict, found: Sequence[str]) -> Judgement:
+    """Return the result of two that differ, without figures; ``found`` are the differences, in words."""
+    return Judgement(verdict, tuple(found[:MOST_DIFFERENCES]), len(found))
 
 
 def verdict_row(
@@ -45,8 +62,7 @@ def verdict_row(
 ) -> TargetAuditRow:
     """Return a verdict on the target that the record at ``at`` completes, without what it was computed with."""
     row = TargetAuditRow(group_id, group_type, epoch, at, at, judged.verdict, basis)
-    _, differences, count, expected, recorded = judged
-    return row._replace(differences=differences, difference_count=count, expected=expected, recorded=recorded)
+    return row._replace(**judged._asdict())
 
 
 def units(work: Work) -> Iterator[WorkUnit]:
@@ -94,19 +110,18 @@ def judge(
     to nobody for now (KIP-429).
     """
     figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
-    differing = list(differences(expected, recorded, name_of))
-    listed = tuple([*broken, *differing][:MOST_DIFFERENCES])
+    different = list(differences(expected, recorded, name_of))
     if broken:
         verdict = Verdict.INVALID
-    elif differing and has_one_result:
+    elif different and has_one_result:
         verdict = Verdict.DIVERGENT
-    elif not differing or (
+    elif not different or (
         figures[0] == figures[1] and not (_holders(expected).keys() ^ _holders(recorded).keys()) - withheld
     ):
         verdict = Verdict.EQUIVALENT
     else:
         verdict = Verdict.DIVERGENT
-    return Judgement(verdict, listed, len(broken) + len(differing), *figures)
+    return differing(verdict, [*broken, *different])._replace(expected=figures[0], recorded=figures[1])
 
 
 def figures_of(spec: GroupSpecs, image: TopicImage, members: Mapping[str, Work]) -> TargetFigures:

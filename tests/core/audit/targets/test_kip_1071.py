@@ -132,9 +132,9 @@ def test_behind_a_gap_a_copy_fits_only_if_its_whole_batch_is_there(
     record = played("streams_migration").log[-1]._replace(batch=batch)
     copy = {"A": Tasks(active={"0": [1]})}
     gap = GroupGap("offsets 1 to 2", unbroken_from)
-    assert _judge(copy, copy, gap, record, "").judgement.verdict is verdict
+    assert _judge(copy, copy, gap, record, "").verdict is verdict
     nothing = {"A": Tasks()}
-    assert _judge(nothing, nothing, gap, record, "").judgement.verdict is Verdict.UNKNOWN
+    assert _judge(nothing, nothing, gap, record, "").verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
