@@ -43,9 +43,10 @@ from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.grounds import NEVER_COMPLETED, NOT_SHOWN_BEFORE_GENERATION, TAKEN_AWAY
 from coordinator_core.history.held_units import without_units
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
-from coordinator_core.history.holdings import Changed, no_times
+from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
-from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
+from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rejoins import (
     created_meanwhile,
     dropped_topics,
@@ -57,7 +58,8 @@ from coordinator_core.history.rejoins import (
     untaken_causes,
     unwanted_topics,
 )
-from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
+from coordinator_core.history.rows import Revocation
+from coordinator_core.history.testimony import lack
 from coordinator_core.history.topics_of_epochs import topics_used
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition, elapsed_ms
@@ -90,25 +92,44 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
             open_history.ended = at
         return
     work = units_of_work(open_history)
-    skipped, missing = _missing(writer, old, new, new.generation, at)
+    epoch = _opened(writer, new, new.generation, at)
+    skipped = _read_before(writer, epoch, old, new)
     _members(writer, old, new, at)
     is_torn = open_history.past.doubt is not None or (skipped > 0 and writer.coverage is None)
-    if missing is not None and (last is None or is_torn):
+    if epoch.missing is not None and (last is None or is_torn):
         is_next = last is not None and new.generation == last.epoch + 1 and not has_static_members(new)
-        _doubt_changes(writer, missing, at, is_next=is_next)
-    if missing is not None and last is None:
-        writer.take_part(new.generation, seen_to_join=False)
+        _doubt_changes(writer, epoch, is_next=is_next)
+    if last is None or last.epoch != new.generation:
+        writer.take_part(epoch)
     assigned = _assign(writer, old, new, at)
     if last is not None and last.epoch == new.generation:
         open_history.past.know_state(is_again=True)
         _same_generation(writer, last, old, new, assigned, at)
         return
-    topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
-    completed = _Completed(old, new, topics, assigned, skipped, missing, at)
+    completed = _Completed(old, new, epoch, assigned, skipped)
     _find_causes(writer, completed, work)
     _change_owners(writer, completed)
     _complete(writer, completed)
     open_history.past.know_state()
+
+
+def _opened(writer: HistoryWriter, new: ClassicGroup, generation: int, at: LogPosition) -> OpenEpoch:
+    topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
+    used = topics_used(writer.topics, None, topics, at)
+    return OpenEpoch(
+        generation,
+        at,
+        tuple(new.members),
+        "STABLE" if new.members else "EMPTY",
+        protocol_type=new.protocol_type or None,
+        assignor=new.protocol,
+        leader=new.leader,
+        target=at if new.members else None,
+        topics_at=used.at,
+        topics_version=used.version,
+        topics=tuple(sorted(topics)),
+        dropped_topics=dropped_topics(writer.open_history.epoch, new, topics),
+    )
 
 
 def _same_generation(
@@ -119,7 +140,7 @@ def _same_generation(
     open_history.ownership.change(assigned.changes, at)
     open_history.changes.clear()
     open_history.joined.clear()
-    writer.take_part(last.epoch)
+    writer.take_part(last)
     last.leader, last.rewritten = new.leader, at
     open_history.resubscribed.update(resubscribed(old, new, at))
 
@@ -127,29 +148,26 @@ def _same_generation(
 class _Completed(NamedTuple):
     """A generation that is complete, and the group before it.
 
-    ``topics`` are those to which its members subscribe, ``skipped`` the generations since the last that never
-    completed. ``missing`` says which history before it was not seen; None: all was.
+    ``skipped`` are the generations since the last that never completed.
     """
 
     old: ClassicGroup
     new: ClassicGroup
-    topics: set[str]
+    epoch: OpenEpoch
     assigned: _Assigned
     skipped: int
-    missing: str | None
-    at: LogPosition
 
 
 def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUnit]) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
-    old, new, topics, assigned, _, missing, at = completed
-    open_history, last = writer.open_history, writer.open_history.epoch
+    old, new, epoch, assigned, _ = completed
+    open_history, last, at, missing = writer.open_history, writer.open_history.epoch, epoch.opened, epoch.missing
     taken = [unit for changed in assigned.changes for unit in changed.taken]
     open_history.changes += [*subscription_causes(old, new, at), *config_causes(old, new, at)]
     if last is None and missing is None and are_workers_of_kip_848(new):
         open_history.changes = [cause(CauseKind.GROUP_DOWNGRADED, at)]
     elif last is not None and last.members:
-        step = Transition(last, old, new, topics, taken, at)
+        step = Transition(last, old, new, {*epoch.topics}, taken, at)
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += untaken_causes(open_history, step)
         open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)
@@ -172,8 +190,8 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     Members whose group uses an eager assignor, and Connect workers with the eager protocol, give up all that they have
     before they join: from when all had joined until the assignment was there, no member read or ran anything.
     """
-    old, new, topics, assigned, _, _, at = completed
-    ownership, last = writer.open_history.ownership, writer.open_history.epoch
+    old, new, epoch, assigned, _ = completed
+    ownership, last, at = writer.open_history.ownership, writer.open_history.epoch, epoch.opened
     stopped = {unit: set(owners) for unit, owners in ownership.owners.items()} if _is_eager(old) else {}
     ownership.change(_counted(new, assigned.changes), at, by_name=True)
     if stopped:
@@ -181,7 +199,7 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
-    ownership.forget(writer.resources.wanted_by_name(at, topics if new.members or last is None else last.topics))
+    ownership.forget(writer.resources.wanted_by_name(at, (epoch if new.members or last is None else last).topics))
     ownership.end(at)
 
 
@@ -218,16 +236,17 @@ def _members(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: Lo
     _describe_leader(writer, new)
 
 
-def _doubt_changes(writer: HistoryWriter, missing: str, at: LogPosition, *, is_next: bool) -> None:
+def _doubt_changes(writer: HistoryWriter, epoch: OpenEpoch, *, is_next: bool) -> None:
     """Members that are gone or replaced may be so since a record that is lost: of another generation, or of the same
     one, which is written again when a static member comes back. ``is_next``: it can be neither for other members.
     """
     open_history = writer.open_history
     for membership in open_history.departed.values():
         if not is_next or membership.instance_id is not None:
-            membership.missing, membership.last_epoch = membership.missing or missing, None
+            lack(membership, epoch.missing)
+            membership.last_epoch = None
     for membership in open_history.memberships.values():
-        if membership.joined == at and membership.replaces is not None:
+        if membership.joined == epoch.opened and membership.replaces is not None:
             open_history.doubt_join(membership)
 
 
@@ -319,71 +338,58 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
 
 def _complete(writer: HistoryWriter, completed: _Completed) -> None:
     """A generation is complete: one row for the rebalance that led to it, and a new open epoch."""
-    _, new, topics, assigned, _, missing, at = completed
-    open_history, last, generation = writer.open_history, writer.open_history.epoch, new.generation or 0
+    _, new, epoch, assigned, _ = completed
+    open_history, last = writer.open_history, writer.open_history.epoch
     born_empty = open_history.last_epoch is None and not new.members
-    causes: tuple[Cause, ...] = () if born_empty and missing is None else writer.take_causes(missing, at)
-    members = tuple(new.members)
+    if not born_empty or epoch.missing is not None:
+        epoch.causes = writer.take_causes(epoch)
     if not born_empty:
-        _add_rebalance(writer, completed, causes)
-    used = topics_used(writer.topics, None, topics, at)
-    writer.begin_epoch(
-        OpenEpoch(
-            generation,
-            at,
-            members,
-            "STABLE" if members else "EMPTY",
-            causes,
-            new.protocol_type or None,
-            new.protocol,
-            new.leader,
-            at if members else None,
-            topics_at=used.at,
-            topics_version=used.version,
-            topics=tuple(sorted(topics)),
-            missing=missing,
-            dropped_topics=dropped_topics(last, new, topics),
-        ),
-        seen_to_join=missing is None,
-    )
-    open_history.ownership.settle(at, new.members)
+        _add_rebalance(writer, completed)
+    writer.begin_epoch(epoch)
+    open_history.ownership.settle(epoch.opened, new.members)
     if not new.members:
         open_history.ownership.idle.clear()
     open_history.due_ms = assigned.due_ms
-    if last is not None and not members:
+    if last is not None and not new.members:
         open_history.unseen.clear()
     if last is None:
         leave_out_topics_known(open_history, new)
 
 
-def _missing(
-    writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, generation: int, at: LogPosition
-) -> tuple[int, str | None]:
-    """Return how many generations are skipped since the last, and which history before this one was not seen.
+def _read_before(writer: HistoryWriter, epoch: OpenEpoch, old: ClassicGroup, new: ClassicGroup) -> int:
+    """Read the history before a generation that is complete; return how many are skipped since the last.
 
     Skipped ones are known never to have completed only if the log has no gap since the last. A first generation with
     static members may be written again, for one that came back, where the log does not show what was before.
     """
-    open_history, past = writer.open_history, writer.open_history.past
-    last = open_history.last_epoch
+    open_history, past, generation = writer.open_history, writer.open_history.past, epoch.epoch
+    last, told = open_history.last_epoch, open_history.epoch
     if last is None:
-        if writer.begins(at, is_first=generation <= FIRST_GENERATION and not has_static_members(new)):
-            return 0, None
-        return 0, NOT_SHOWN_BEFORE_GENERATION.format(generation)
+        if not writer.begins(epoch.opened, is_first=generation <= FIRST_GENERATION and not has_static_members(new)):
+            lack(epoch, NOT_SHOWN_BEFORE_GENERATION.format(generation))
+        return 0
     skipped = max(generation - last - 1, 0)
     if skipped and (writer.coverage is None or past.doubt is not None):
-        return skipped, NEVER_COMPLETED.format(numbers("generation", last + 1, generation - 1))
-    told = open_history.epoch
-    if told is not None and told.missing is not None:
-        # An epoch that is lost may have seen these changes of topics, or the same generation was written before, and
-        # tells what a static member asked for then.
-        static = (member for member in old.members.values() if member.instance_id is not None)
-        if (open_history.unseen and is_downgrade(told)) or any(unwanted_topics(old, member) for member in static):
-            return skipped, told.missing
-    if past.doubt is None and past.is_unsettled and told is not None and old.members:
-        knows_owners = old.protocol in ASSIGNS_ALL and writer.knows_owners(told.topics, told.opened)
-        return skipped, None if knows_owners else TAKEN_AWAY.format(last)
-    return skipped, past.doubt
+        lack(epoch, NEVER_COMPLETED.format(numbers("generation", last + 1, generation - 1)))
+    elif told is not None and told.missing is not None and _may_be_told_by(told, open_history, old):
+        lack(epoch, told.missing)
+    elif past.doubt is not None:
+        past.rest(epoch)
+    elif past.is_unsettled and told is not None and old.members and not _knows_owners(writer, told, old):
+        lack(epoch, TAKEN_AWAY.format(last))
+    return skipped
+
+
+def _knows_owners(writer: HistoryWriter, told: OpenEpoch, old: ClassicGroup) -> bool:
+    return old.protocol in ASSIGNS_ALL and writer.knows_owners(told.topics, told.opened)
+
+
+def _may_be_told_by(lacking: OpenEpoch, open_history: OpenHistory, old: ClassicGroup) -> bool:
+    """Whether a lost epoch before one that lacks it may have seen these changes of topics, or the same generation was
+    written before, and tells what a static member asked for then.
+    """
+    static = (member for member in old.members.values() if member.instance_id is not None)
+    return (bool(open_history.unseen) and is_downgrade(lacking)) or any(unwanted_topics(old, each) for each in static)
 
 
 def _began_before_ms(group: ClassicGroup, at: LogPosition) -> int:
@@ -397,54 +403,37 @@ def _lasted_ms(began_ms: int, at: LogPosition) -> int | None:
     return None if lasted_ms is None else max(lasted_ms, 0)
 
 
-def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[Cause, ...]) -> None:
-    _, new, _, assigned, skipped, missing, at = completed
-    open_history, last = writer.open_history, writer.open_history.epoch
-    tally = open_history.ownership.tally() if missing is None else None
+def _add_rebalance(writer: HistoryWriter, completed: _Completed) -> None:
+    _, new, epoch, assigned, skipped = completed
+    open_history, last, at = writer.open_history, writer.open_history.epoch, epoch.opened
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.
     began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else -1
     began_before = _began_before_ms(new, at)
     # Written again for a static member that came back, the record is of long after: the state began with the first one.
-    may_be_again = missing is not None and has_static_members(new)
-    untold = missing or no_times(at)
+    may_be_again = epoch.missing is not None and has_static_members(new)
     # A group that becomes classic begins with the number of its last epoch (KIP-848). That of workers is in the
     # other log.
-    is_converted = any(each.kind == CauseKind.GROUP_DOWNGRADED and each.at == at for each in causes)
+    is_converted = any(each.kind == CauseKind.GROUP_DOWNGRADED and each.at == at for each in epoch.causes)
     is_elsewhere = is_converted and new.protocol_type == CONNECT_PROTOCOL_TYPE
     is_converted &= not is_elsewhere
+    rebalance = OpenRebalance(
+        epoch.epoch if is_converted else open_history.epoch_before(epoch.epoch),
+        None if is_elsewhere else writer.members_before(epoch),
+        behind={},
+        target=at,
+        revocations=assigned.revocations,
+    )
+    outcome, tally = "converged" if new.members else "emptied", open_history.ownership.tally()
+    row = rebalance.row(writer.group.group_id, str(GroupType.CLASSIC), epoch, outcome, tally, at, is_seen=True)
     writer.rows.append(
-        RebalanceRow(
-            group_id=writer.group.group_id,
-            group_type=str(GroupType.CLASSIC),
-            at=at,
-            from_epoch=new.generation if is_converted else writer.open_history.epoch_before(new.generation or 0),
-            to_epoch=new.generation or 0,
-            causes=causes,
-            outcome="converged" if new.members else "emptied",
-            is_open=False,
+        row._replace(
             began_after_ms=began_after if began_after >= 0 else None,
             began_before_ms=began_before,
-            target=at,
-            finished=at,
             time_to_target_ms=None,
             time_to_converge_ms=None,
             duration_min_ms=None if may_be_again else _lasted_ms(began_before, at),
             duration_max_ms=_lasted_ms(began_after, at),
-            members_before=None if is_elsewhere else writer.members_before(missing),
-            members_after=len(new.members),
-            units_moved=tally and tally.moved,
-            units_moved_back=tally and tally.moved_back,
-            units_lost=tally and tally.lost,
-            idle_ms=tally and tally.idle_ms,
-            idle_max_ms=tally and tally.idle_max_ms,
-            revocations=tuple(assigned.revocations),
-            delayed_by=None,
-            members_behind=0,
-            behind=(),
-            broker_away=None,
             skipped_generations=skipped,
             delay_ms=assigned.delay_ms,
-            history_complete=untold is None,
-            missing=untold or (tally and tally.missing),
         )
     )

@@ -37,6 +37,7 @@ from coordinator_core.history.rows import (
     HistoryRow,
     RebalanceRow,
 )
+from coordinator_core.history.testimony import lack, lack_members
 from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics, changes_not_seen
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -160,8 +161,7 @@ class HistoryWriter:
         types = {open_history.type, group_type} - {None}
         may_convert = len(types) > 1 and CLASSIC in types and SHARE not in types
         if len(types) > 1 and open_history.ended is None and (open_history.past.doubt is not None or not may_convert):
-            if open_history.past.missing is None:
-                open_history.past.lose(open_history.past.doubt or grounds.NO_TOMBSTONE)
+            open_history.past.end_unseen()
             self.end_unseen_life(at)
         elif may_convert:
             up = open_history.type == CLASSIC
@@ -220,11 +220,9 @@ class HistoryWriter:
         Owners are not changed: that is for the caller.
         """
         holdings = self.open_history.current if kind == CURRENT else self.open_history.target
-        seen = self.open_history.past.missing is None
-        if seen and member_id not in holdings.members:
-            membership = self.open_history.memberships.get(member_id)
-            seen = membership is not None and membership.missing is None
-        changed = holdings.put(member_id, held, at, epoch, seen=seen)
+        has_more, member = member_id in holdings.members, self.open_history.memberships.get(member_id)
+        past = self.open_history.past
+        changed = holdings.put(member_id, held, at, epoch, seen=past.saw_take(member, has_more=has_more))
         if changed.ended:
             self._ended(changed, kind, at)
         return changed
@@ -271,22 +269,21 @@ class HistoryWriter:
             open_history.past.settle()
         # The group is empty now: no member has what was subscribed until now.
         epoch = OpenEpoch(number, at, members, state, topics=last.topics if last is not None else ())
-        epoch.missing = self.missing_before(number, at)
-        is_told = epoch.missing is None
-        epoch.knows_members = is_told if open_history.last_epoch is None else open_history.past.missing is None
-        before, from_epoch = self.members_before(epoch.missing), open_history.epoch_before(number)
+        self.read_before(epoch)
+        self.take_part(epoch)
+        before, from_epoch = self.members_before(epoch), open_history.epoch_before(number)
         open_history.leave_uncertain_causes(epoch)
         unproven = UNPROVEN_BEHIND_A_HOLE if last is None or from_epoch is not None else UNPROVEN_BEHIND_LOST_EPOCHS
-        epoch.causes = self.take_causes(epoch.missing, at, unproven)
+        epoch.causes = self.take_causes(epoch, unproven)
         open_history.leave_joined_out(at)
         self.end_rebalance("superseded", at, proven)
-        self.begin_epoch(epoch, seen_to_join=is_told)
+        self.begin_epoch(epoch)
         open_history.past.open_epoch()
         if number == 0 and not members and epoch.missing is None:
             return epoch  # The group begins to exist, as connectors are configured: there are no members to rebalance.
         open_history.rebalance = OpenRebalance(from_epoch, before, dict.fromkeys(members, True))
         if open_history.past.is_unsettled and self._has_owners:
-            open_history.rebalance.missing = epoch.missing or grounds.GIVEN_UP.format(from_epoch)
+            lack(open_history.rebalance, epoch.missing or grounds.GIVEN_UP.format(from_epoch))
         open_history.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
@@ -304,34 +301,33 @@ class HistoryWriter:
         of_topic = {("partition", topic.name if by_name else topic.id): topic.partitions for topic in there}
         return bool(there) and all(seen(resource) >= partitions for resource, partitions in of_topic.items())
 
-    def members_before(self, missing: str | None) -> int | None:
-        """Return the number of members in the epoch before; None if it is not known."""
+    def members_before(self, epoch: OpenEpoch) -> int | None:
+        """Return the number of members in the epoch before one that opens; None if it is not known."""
         known, last, doubt = self.open_history.last_members, self.open_history.epoch, self.open_history.past.doubt
-        is_known = doubt is None and missing != grounds.CONVERTED_ELSEWHERE
+        is_known = doubt is None and epoch.missing != grounds.CONVERTED_ELSEWHERE
         if not is_known or (last is not None and not last.knows_members):
             return None
-        return 0 if known is None and missing is None else known
+        return 0 if known is None and epoch.missing is None else known
 
-    def begin_epoch(self, epoch: OpenEpoch, *, seen_to_join: bool) -> None:
-        """Begin a new epoch: the one before ends, and members that joined take part from now on.
-
-        They were ``seen_to_join``, too, if no record can be missing that shows a member that comes now.
-        """
+    def begin_epoch(self, epoch: OpenEpoch) -> None:
+        """Begin a new epoch: the one before ends."""
         open_history = self.open_history
         self.end_epoch("next epoch", epoch.opened)
         open_history.epoch = epoch
         open_history.last_epoch, open_history.last_members = epoch.epoch, len(epoch.members)
         open_history.changes = []
         open_history.joined.clear()
-        is_whole = self.coverage is not None and open_history.past.doubt is None
-        self.take_part(epoch.epoch, seen_to_join=seen_to_join or is_whole)
 
-    def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
-        """Let members that joined since the last epoch take part from this one on."""
+    def take_part(self, epoch: OpenEpoch) -> None:
+        """Let members that joined since the last epoch take part from this one on.
+
+        They were seen to join, too, if no record can be missing that shows a member that comes now.
+        """
+        is_whole = self.coverage is not None and self.open_history.past.doubt is None
         for membership in self.open_history.memberships.values():
             if membership.first_epoch is None and membership.missing is None:
-                membership.first_epoch = epoch
-                if not seen_to_join:
+                membership.first_epoch = epoch.epoch
+                if epoch.missing is not None and not is_whole:
                     self.open_history.doubt_join(membership)
 
     def end_epoch(self, ended_by: str, at: LogPosition) -> None:
@@ -371,14 +367,12 @@ class HistoryWriter:
         if outcome == "emptied":
             open_history.ownership.idle.clear()
 
-    def take_causes(
-        self, missing: str | None, at: LogPosition, unproven: AbstractSet[str] = frozenset()
-    ) -> tuple[Cause, ...]:
+    def take_causes(self, epoch: OpenEpoch, unproven: AbstractSet[str] = frozenset()) -> tuple[Cause, ...]:
         """Return the causes of the epoch that opens; if the log shows none, that is the cause.
 
         ``unproven`` are the kinds that say nothing where records are missing.
         """
-        causes, past = self.open_history.changes, self.open_history.past
+        missing, at, causes, past = epoch.missing, epoch.opened, self.open_history.changes, self.open_history.past
         if missing is not None and (self.open_history.last_epoch is None or past.doubt is not None):
             causes = [known for known in causes if known.kind not in {*_JOIN, *unproven}]
         if causes:
@@ -387,40 +381,24 @@ class HistoryWriter:
         hint = restart_hint(last.opened, at, self.topics) if missing is None and last is not None else None
         return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log does not show a cause", hint=hint),)
 
-    def missing_before(self, epoch: int, at: LogPosition) -> str | None:
-        """Return what the log lacks of the history before this epoch; None if it lacks nothing."""
-        open_history = self.open_history
-        past, before = open_history.past, open_history.last_epoch
+    def read_before(self, epoch: OpenEpoch) -> None:
+        """Read the history before an epoch that opens."""
+        past, before, at, between = self.open_history.past, self.open_history.last_epoch, epoch.opened, None
         if before is None:
             metadata_hash = getattr(self.group.state, "metadata_hash", None)
-            if self.begins(at, is_first=may_be_first(epoch, metadata_hash, self.topics, at.timestamp_ms)):
-                return None
-            return grounds.NOT_SHOWN_BEFORE.format(epoch)
-        if epoch > before + 1:
-            if open_history.was_converted_elsewhere(epoch):
-                return grounds.CONVERTED_ELSEWHERE
-            return grounds.NOT_IN_THE_LOG.format(numbers("epoch", before + 1, epoch - 1))
-        return past.doubt
+            if not self.begins(at, is_first=may_be_first(epoch.epoch, metadata_hash, self.topics, at.timestamp_ms)):
+                lack_members(epoch, grounds.NOT_SHOWN_BEFORE.format(epoch.epoch))
+            return
+        if epoch.epoch > before + 1:
+            is_moved = self.open_history.was_converted_elsewhere(epoch.epoch)
+            between = grounds.NOT_IN_THE_LOG.format(numbers("epoch", before + 1, epoch.epoch - 1))
+            between = grounds.CONVERTED_ELSEWHERE if is_moved else between
+        past.open(epoch, between)
 
     def begins(self, at: LogPosition, *, is_first: bool) -> bool:
-        """Whether nothing of the group was before the operation under way; ``is_first``: its epoch is a group's first.
-
-        Then, too, the whole operation has to be there.
-        """
-        open_history, coverage = self.open_history, self.coverage
-        past = open_history.past
-        if past.doubt is not None and past.missing is None:
-            return is_first and past.doubt != grounds.MAY_GO_ON  # then it may be the next one of the life before
-        if coverage is None:
-            return is_first
-        if past.missing is not None:
-            batch = open_history.operation[1] if open_history.operation is not None else -1
-            if past.first is None or not (is_first and past.is_first_ever):
-                return False
-            if not coverage.unbroken(at.partition, batch if batch >= 0 else past.first.offset, at.offset):
-                return False
-            past.begin_life(at)
-        return True
+        """Whether nothing of the group was before this operation; ``is_first``: its epoch is a group's first."""
+        _, batch = self.open_history.operation or (-1, -1)
+        return self.open_history.past.begins(at, batch, self.coverage, is_first=is_first)
 
     # --- as of now ---------------------------------------------------------------------------------------------------
 

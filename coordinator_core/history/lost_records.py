@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
@@ -17,13 +17,13 @@ from coordinator_core.history.rows import (
     ShareInitializationRow,
 )
 from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.testimony import AnyRow, lacking
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 Place = tuple[str, int]
 """Topic and partition of a log."""
 Offsets = tuple[int, int]
 """The first and the last offset, both included."""
-AnyRow = TypeVar("AnyRow")
 
 
 class LogExtent(NamedTuple):
@@ -194,13 +194,6 @@ def _family(row: LastingRow) -> Family:
     if isinstance(row, SharePartitionRow):
         return Family.SHARE
     return Family.CONNECT if getattr(row, "group_type", None) == GroupType.CONNECT else Family.GROUP
-
-
-def lacking(row: AnyRow, missing: str) -> AnyRow:
-    """Return a row without a part of what it rests on; of several it names the first."""
-    known: Any = row
-    told = {"missing": known.missing or missing} if "missing" in known._fields else {}
-    return cast("AnyRow", known._replace(history_complete=False, **told))
 
 
 _UNTIL_NOW: dict[str, Any] = dict.fromkeys(

@@ -9,6 +9,7 @@ from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED
+from coordinator_core.history.testimony import lack
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 
@@ -23,7 +24,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         open_history.withdraw(member_id, DEPARTED)
         membership.joined, membership.came_by = crossing.joined, crossing.came_by
         membership.replaces, membership.first_epoch = crossing.replaces, crossing.first_epoch
-        membership.missing = crossing.missing
+        lack(membership, crossing.missing)
         open_history.memberships[member_id] = membership
         return
     open_history.memberships[member_id] = membership

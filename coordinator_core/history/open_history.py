@@ -16,7 +16,7 @@ from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NO
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause, ShareInitializationRow
-from coordinator_core.history.testimony import SeenPast
+from coordinator_core.history.testimony import SeenPast, lack, lack_members
 from coordinator_core.records import LogPosition
 from coordinator_core.state_json import StoredAs
 
@@ -121,7 +121,7 @@ class OpenHistory:
             new = [each for each in self.memberships.values() if each.joined.offset > epoch.opened.offset]
             joined = [each.member_id for each in new]
             if any(each.instance_id is not None or each.opens_no_epoch for each in new):
-                rebalance.knows_members, rebalance.missing = False, rebalance.missing or epoch.missing or JOINS_NOT_TOLD
+                lack_members(rebalance, epoch.missing or JOINS_NOT_TOLD)
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
 
@@ -130,12 +130,13 @@ class OpenHistory:
         if self._opens_alone(epoch.opened):
             sure = [change for change in self.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
             if len(sure) < len(self.changes):
-                epoch.missing = epoch.missing or CAUSES_NOT_TOLD
+                lack(epoch, CAUSES_NOT_TOLD)
             self.changes = sure
 
     def doubt_join(self, membership: OpenMembership) -> None:
         """Note that a member may have been there before: nothing that it has here began with it."""
-        membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+        lack(membership, NOT_SEEN_TO_JOIN)
+        membership.came_by = "unknown"
         self.current.doubt(membership.member_id)
         self.target.doubt(membership.member_id)
 
@@ -147,10 +148,9 @@ class OpenHistory:
         """
         epoch, past = self.epoch, self.past
         is_first = epoch is not None and epoch.epoch <= FIRST_EPOCH
-        if past.born_behind is None or epoch is None or not is_first or member_id in self.memberships:
+        if epoch is None or not is_first or member_id in self.memberships or not past.begin_unseen():
             return
-        past.lose(past.born_behind)
-        epoch.missing, epoch.knows_members = NOT_SHOWN_BEFORE.format(epoch.epoch), False
+        lack_members(epoch, NOT_SHOWN_BEFORE.format(epoch.epoch))
         epoch.causes = (cause(CauseKind.UNKNOWN, epoch.opened, detail=epoch.missing),)
         if self.rebalance is not None:
             self.rebalance.members_before = None

@@ -228,7 +228,7 @@ class ShareInitializationRow(NamedTuple):
     outcome: Annotated[str, "initialized, topic deleted, state deleted, group deleted, open or unknown"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     was_initialized: Annotated[bool, "initializing: it had state before, an administrator set its start offset"]
-    history_complete: Annotated[bool, "what was before it was seen"]
+    history_complete: Annotated[bool, "what was before it was seen"] = True
 
 
 class HistoryTable(NamedTuple):

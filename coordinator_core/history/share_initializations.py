@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from coordinator_core.groups.share.state import ShareTopic, StatePartitionMetadata
+from coordinator_core.history.grounds import lost_offsets
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.rows import ShareInitializationRow
+from coordinator_core.history.testimony import lacking
 from coordinator_core.records import LogPosition
 
 ALL_PARTITIONS = -1
@@ -43,16 +45,17 @@ def follow_share_phases(
     A request that failed takes a partition out of ``initializing`` until the next one: that does not end the phase.
     """
     old, new = _listed(before or NOTHING), _listed(after or NOTHING)
-    is_whole = _follows_the_last_list(writer, at)
+    missing = _lost_since_the_last_list(writer, at)
     writer.open_history.share_listed = at.offset
     for phase in SharePhase:
         lasting = writer.open_history.share_phases.setdefault(phase.value, {})
-        if not is_whole:
-            _doubt(lasting)
+        for partitions in lasting.values() if missing is not None else ():
+            # What lasts may have ended and begun again in records that are missing.
+            partitions.update({number: lacking(row, missing) for number, row in partitions.items()})
         for unit in [(topic_id, number) for topic_id, partitions in lasting.items() for number in partitions]:
             outcome = "group deleted" if after is None else _outcome(writer, phase, new, unit, at)
             if outcome is not None:
-                if not (is_whole or outcome == _SHOWN[phase]):
+                if missing is not None and outcome != _SHOWN[phase]:
                     outcome = "unknown"  # it may have gone another way before, in records that are missing
                 row = lasting[unit[0]].pop(unit[1])
                 writer.rows.append(row._replace(until=at, outcome=outcome, is_open=False))
@@ -60,14 +63,14 @@ def follow_share_phases(
             known = lasting.setdefault(unit[0], {})
             row_there = known.get(unit[1])
             if row_there is None:
-                known[unit[1]] = _begun(writer, phase, unit, name, at, new, is_whole=is_whole)
+                known[unit[1]] = lacking(_begun(writer, phase, unit, name, at, new), missing)
             elif phase is SharePhase.INITIALIZING and (unit not in old[phase] or old == new):
                 # A record that says again what the one before said asks for its whole list again.
                 known[unit[1]] = row_there._replace(asked=row_there.asked + 1, last_asked=at)
 
 
 def _begun(
-    writer: HistoryWriter, phase: SharePhase, unit: Unit, name: str, at: LogPosition, new: Listed, *, is_whole: bool
+    writer: HistoryWriter, phase: SharePhase, unit: Unit, name: str, at: LogPosition, new: Listed
 ) -> ShareInitializationRow:
     is_asked = phase is SharePhase.INITIALIZING
     return ShareInitializationRow(
@@ -83,7 +86,6 @@ def _begun(
         outcome="open",
         is_open=True,
         was_initialized=is_asked and unit in new[SharePhase.INITIALIZED],
-        history_complete=is_whole,
     )
 
 
@@ -120,14 +122,8 @@ def _is_gone(writer: HistoryWriter, topic_id: str, at: LogPosition) -> bool:
     return writer.topics is not None and writer.topics.partitions_at(topic_id, at.timestamp_ms) == 0
 
 
-def _follows_the_last_list(writer: HistoryWriter, at: LogPosition) -> bool:
-    """Whether no record that lists share partitions can be missing between the last one and this one."""
-    last, coverage = writer.open_history.share_listed, writer.coverage
-    return coverage is not None and coverage.unbroken(at.partition, 0 if last is None else last, at.offset)
-
-
-def _doubt(lasting: dict[str, dict[int, ShareInitializationRow]]) -> None:
-    """What lasts may have ended and begun again in records that are missing."""
-    for partitions in lasting.values():
-        for number, row in partitions.items():
-            partitions[number] = row._replace(history_complete=False)
+def _lost_since_the_last_list(writer: HistoryWriter, at: LogPosition) -> str | None:
+    """Return which records that list share partitions may be missing since the last one; None: none can be."""
+    last, coverage = writer.open_history.share_listed or 0, writer.coverage
+    is_whole = coverage is not None and coverage.unbroken(at.partition, last, at.offset)
+    return None if is_whole else lost_offsets(last, at.offset)

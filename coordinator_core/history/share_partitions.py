@@ -20,8 +20,8 @@ from coordinator_core.groups.share.state_log import (
 from coordinator_core.history import grounds
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.dead_letters import why_not_queued
-from coordinator_core.history.lost_records import lacking
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
+from coordinator_core.history.testimony import lacking
 from coordinator_core.records import SHARE_LOG, LogPosition
 from coordinator_core.state_json import StoredAs
 
@@ -64,14 +64,25 @@ class OpenShareHistory:
 
 
 class KnownBefore(NamedTuple):
-    """What was known of a share partition before a record: its state (None: there was none), and whether for certain.
+    """What was known of a share partition before a record: its state, None: there was none.
 
-    ``is_certain``: no record of it can be missing before this one. ``is_whole``: nor is any batch of the state.
+    ``lost`` names the records of it that may be missing before this one; None: there are none. ``missing`` is the same,
+    or names what the state lacks.
     """
 
     state: SharePartitionState | None
-    is_certain: bool
-    is_whole: bool
+    lost: str | None
+    missing: str | None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no record can be missing before this one."""
+        return self.lost is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nor is any batch of the state."""
+        return self.missing is None
 
 
 class SharePartitionFold:
@@ -86,11 +97,13 @@ class SharePartitionFold:
     def known_before(self, record: ShareStateRecord) -> KnownBefore:
         """What is known of the share partition that a record is about, before the record is fed."""
         known, at = self._tracked(SharePartition.of(record)), record.at
-        if known is None:
-            nothing_before = self._coverage.unbroken(at.partition, 0, at.offset)
-            return KnownBefore(None, nothing_before, nothing_before)
-        is_certain = self._coverage.unbroken(at.partition, known.last, at.offset)
-        return KnownBefore(known.state, is_certain, is_certain and known.is_whole)
+        state, is_whole = (None, True) if known is None else (known.state, known.is_whole)
+        lost = None
+        if not self._coverage.unbroken(at.partition, 0 if known is None else known.last, at.offset):
+            log = f"{SHARE_LOG}-{at.partition}"
+            lost = grounds.LOST_SINCE_BEGINNING.format(log, at.offset)
+            lost = lost if state is None else grounds.LOST_OF_LOG.format(log, state.at.offset, at.offset)
+        return KnownBefore(state, lost, lost or (None if is_whole else grounds.NO_SNAPSHOT_BEFORE))
 
     def feed(self, record: ShareStateRecord) -> list[SharePartitionRow]:
         """Return the rows that a record makes final; raises nothing. Feed each record once, in offset order."""
@@ -138,7 +151,7 @@ class SharePartitionFold:
         covered = None if start is None or end is None else end - start - totals.total()
         queued = tuple(_range(part) for part in changed if _has_left_for_queue(part))
         why_not = why_not_queued(self._topics, which.group_id, record.at.timestamp_ms) if queued else None
-        return SharePartitionRow(
+        row = SharePartitionRow(
             group_id=which.group_id,
             topic=None if self._topics is None else self._topics.topic_name(which.topic_id),
             topic_id=which.topic_id,
@@ -172,9 +185,8 @@ class SharePartitionFold:
             passed_over=_passed_over(before.state, after) if before.is_whole else None,
             advanced=advanced,
             next_offset_shown=shown,
-            history_complete=before.is_whole,
-            missing=None if before.is_whole else _missing(before, record.at),
         )
+        return lacking(row, before.missing)
 
     def _delivery_limit(self, group_id: str, at: LogPosition) -> int | None:
         if self._topics is None:
@@ -196,9 +208,7 @@ def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> 
 def _ended(row: SharePartitionRow, record: ShareStateRecord, before: KnownBefore) -> SharePartitionRow:
     """End a row. What it said may have ended before, by a record that is lost."""
     ended_by = STATE_DELETED if record.value is None else NEXT_WRITE
-    if not before.is_certain:
-        row = lacking(row, _missing(before, record.at))
-    return row._replace(until=record.at, ended_by=ended_by, is_open=False)
+    return lacking(row, before.lost)._replace(until=record.at, ended_by=ended_by, is_open=False)
 
 
 def _write(before: KnownBefore, after: SharePartitionState, record: ShareStateRecord) -> ShareWrite:
@@ -275,12 +285,3 @@ def _passed_over(before: SharePartitionState | None, after: SharePartitionState)
         return 0
     waiting = (batch for batch in before.batches if batch.state == DeliveryState.AVAILABLE)
     return sum(max(0, min(batch.last + 1, after.start_offset) - batch.first) for batch in waiting)
-
-
-def _missing(before: KnownBefore, at: LogPosition) -> str:
-    if before.is_certain:
-        return grounds.NO_SNAPSHOT_BEFORE
-    known, log = before.state, f"{SHARE_LOG}-{at.partition}"
-    if known is None:
-        return grounds.LOST_SINCE_BEGINNING.format(log, at.offset)
-    return grounds.LOST_OF_LOG.format(log, known.at.offset, at.offset)

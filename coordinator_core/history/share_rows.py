@@ -103,8 +103,8 @@ class SharePartitionRow(NamedTuple):
         MaybeAt, "the record with which next_offset last moved; null: it may have done so in records that are missing"
     ]
     next_offset_shown: Annotated[At, "the first record that shows next_offset as it is now"]
-    history_complete: Annotated[bool, "what was before it was seen"]
-    missing: Annotated[str | None, "what was not seen"]
+    history_complete: Annotated[bool, "what was before it was seen"] = True
+    missing: Annotated[str | None, "what was not seen"] = None
 
     @property
     def given_up_now(self) -> tuple[OffsetRange, ...]:

@@ -13,17 +13,45 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_GO_ON, lost_offsets
+from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_GO_ON, NO_TOMBSTONE, lost_offsets
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
+
+AnyRow = TypeVar("AnyRow")
 
 
 class Resting(Protocol):
     """A row that is not final, and in words the first thing that is not known of what it rests on."""
 
     missing: str | None
+
+
+class Opening(Resting, Protocol):
+    """A row about the members of an epoch; ``knows_members``: those that it has are all there were."""
+
+    knows_members: bool
+
+
+def lack(row: Resting, missing: str | None) -> None:
+    """Note that a row lacks something, in words; None: it does not. Of several things it names the first."""
+    row.missing = row.missing or missing
+
+
+def lack_members(row: Opening, missing: str) -> None:
+    """Note that a row lacks something, and that there may have been members that it does not have."""
+    lack(row, missing)
+    row.knows_members = False
+
+
+def lacking(row: AnyRow, missing: str | None) -> AnyRow:
+    """Return a final row without a part of what it rests on; None: it lacks nothing more."""
+    if missing is None:
+        return row
+    known: Any = row
+    told = {"missing": known.missing or missing} if "missing" in known._fields else {}
+    return cast("AnyRow", known._replace(history_complete=False, **told))
 
 
 @dataclass(slots=True)
@@ -60,6 +88,13 @@ class SeenPast:
         known = None if row.missing == CONVERTED_ELSEWHERE else row.missing  # the other log may take that away
         row.missing = known or self.doubt or otherwise or row.missing
 
+    def open(self, row: Opening, between: str | None) -> None:
+        """Note that a row says what was between the last epoch and one that opens, and who is in the group then;
+        ``between``: what is known to be missing between the two.
+        """
+        lack(row, between or self.doubt)
+        row.knows_members = self.missing is None
+
     def read_epoch(self, row: Resting, epoch: int | None) -> int | None:
         """Return the last epoch for a row that says that it was open now: others may have opened in lost records."""
         if self.doubt is None or not self.is_lost:
@@ -74,6 +109,13 @@ class SeenPast:
         """
         is_whole = self.first is None or self.is_first_ever or at.offset >= self.first.offset
         return is_whole or (lasts and not self.is_lost)
+
+    def saw_take(self, member: Resting | None, *, has_more: bool) -> bool:
+        """Whether what a member takes now begins with that; ``member`` is None where no record shows it.
+
+        It is the first thing that the member is seen to have, unless it ``has_more``.
+        """
+        return self.missing is None and (has_more or (member is not None and member.missing is None))
 
     def saw_members(self, *, known: bool) -> bool:
         """Whether somebody is in a group whose open epoch has members, who were ``known`` when it opened or not.
@@ -125,6 +167,35 @@ class SeenPast:
             self.missing = None
         if self.missing is None:
             self.written.clear()
+
+    def end_unseen(self) -> None:
+        """Take in that the group ended, and that no record shows how."""
+        if self.missing is None:
+            self.lose(self.doubt or NO_TOMBSTONE)
+
+    def begin_unseen(self) -> bool:
+        """Take in that the group was there before it seemed to begin; return whether records are missing there."""
+        missing = self.born_behind
+        if missing is not None:
+            self.lose(missing)
+        return missing is not None
+
+    def begins(self, at: LogPosition, batch: int, coverage: Coverage | None, *, is_first: bool) -> bool:
+        """Whether nothing of the group was before the operation under way; ``is_first``: its epoch is a group's first.
+
+        Then, too, the whole operation has to be there, which has this ``batch`` (negative: not known).
+        """
+        if self.doubt is not None and self.missing is None:
+            return is_first and self.doubt != MAY_GO_ON  # then it may be the next one of the life before
+        if coverage is None:
+            return is_first
+        if self.missing is not None:
+            if self.first is None or not (is_first and self.is_first_ever):
+                return False
+            if not coverage.unbroken(at.partition, batch if batch >= 0 else self.first.offset, at.offset):
+                return False
+            self.begin_life(at)
+        return True
 
     def begin_life(self, at: LogPosition) -> None:
         """The group's whole past was seen: it begins at a record, or ended. What is missing behind that, still is."""

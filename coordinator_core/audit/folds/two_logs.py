@@ -25,6 +25,7 @@ from coordinator_core.history.rows import (
     MembershipRow,
     RebalanceRow,
 )
+from coordinator_core.history.testimony import lacking
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
 APART_MS = 1_000
@@ -252,7 +253,7 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, ho
     """
     at = _end_of(epoch)
     goes_on = frozenset(begun.members or ())
-    doubt: dict[str, Any] = {} if begun.members is not None else {"history_complete": False, "missing": begun.missing}
+    missing = begun.missing if begun.members is None else None
 
     def went(row: MembershipRow) -> str:
         return went_by if row.member_id in goes_on else LEFT_OR_EXPIRED
@@ -267,7 +268,9 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, ho
         rebalances=_changed(
             history.rebalances, lambda row: row.finished == at and row.outcome == GROUP_DELETED, outcome=how
         ),
-        memberships=[row._replace(went_by=went(row), **doubt) if is_now(row) else row for row in history.memberships],
+        memberships=[
+            lacking(row, missing)._replace(went_by=went(row)) if is_now(row) else row for row in history.memberships
+        ],
     )
 
 
@@ -313,18 +316,18 @@ def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> Gr
         return history
     ends = {_end_of(row) for row in doubted}
     times_ms = {end.timestamp_ms for end in ends}
-    doubt = {"history_complete": False, "missing": MAY_BE_CONVERTED}
+
+    def is_cut(row: RebalanceRow) -> bool:
+        return row.finished in ends and row.outcome == GROUP_DELETED
+
     return history.replaced(
-        epochs=_changed(history.epochs, lambda row: row in doubted, **doubt),
-        rebalances=_changed(
-            history.rebalances,
-            lambda row: row.finished in ends and row.outcome == GROUP_DELETED,
-            outcome="unknown",
-            **doubt,
-        ),
+        epochs=_lacking(history.epochs, MAY_BE_CONVERTED, lambda row: row in doubted),
+        rebalances=_changed(_lacking(history.rebalances, MAY_BE_CONVERTED, is_cut), is_cut, outcome="unknown"),
         # A tombstone of the same time may remove each of them first.
-        memberships=_changed(
-            history.memberships, lambda row: row.left is not None and row.left.timestamp_ms in times_ms, **doubt
+        memberships=_lacking(
+            history.memberships,
+            MAY_BE_CONVERTED,
+            lambda row: row.left is not None and row.left.timestamp_ms in times_ms,
         ),
     )
 
@@ -354,12 +357,11 @@ def _is_not_before(later: GroupEpochRow, last: GroupEpochRow) -> bool:
 
 
 def _with_open_ends(history: GroupHistory) -> GroupHistory:
-    doubt = {"history_complete": False, "missing": MAY_HAVE_MOVED}
     return history.replaced(
-        epochs=_changed(history.epochs, lambda row: row.is_open, **doubt),
-        rebalances=_changed(history.rebalances, lambda row: row.is_open, **doubt),
-        memberships=_changed(history.memberships, lambda row: row.is_open, **doubt),
-        assignments=_changed(history.assignments, lambda row: row.is_open, history_complete=False),
+        epochs=_lacking(history.epochs, MAY_HAVE_MOVED, _is_open),
+        rebalances=_lacking(history.rebalances, MAY_HAVE_MOVED, _is_open),
+        memberships=_lacking(history.memberships, MAY_HAVE_MOVED, _is_open),
+        assignments=_lacking(history.assignments, MAY_HAVE_MOVED, _is_open),
     )
 
 
@@ -397,6 +399,14 @@ def _begun(
         of_rebalances, lambda row: row.at == epoch.opened, from_epoch=number, members_before=before
     )
     return history.replaced(epochs=of_epochs, rebalances=of_rebalances)
+
+
+def _is_open(row: Any) -> bool:
+    return bool(row.is_open)
+
+
+def _lacking(rows: Sequence[Any], missing: str, which: Any) -> list[Any]:
+    return [lacking(row, missing) if which(row) else row for row in rows]
 
 
 def _changed(rows: Sequence[Any], which: Any, **fields: Any) -> list[Any]:
