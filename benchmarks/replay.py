@@ -50,6 +50,7 @@ INPUT_SCHEMA = pa.schema(
         **{"state": pa.string(), "committed_topic": pa.string(), "committed_partition": pa.int32()},
         **{"committed_topic_id": pa.string(), "leader_epoch": pa.int32(), "unbroken_since": pa.int64()},
         **dict.fromkeys(("gap_follows", "from_start"), pa.bool_()),
+        "unreadable": pa.string(),
     }
 )
 """The columns of ``replay_arrow.Input``."""

@@ -1,7 +1,8 @@
 """What is known of groups, what each kind of knowledge rests on, and what takes it away: the table of knowledge.
 
 ``docs/limits.md`` has the table. Rows say in ``missing`` what they lack: all of these words are here, each with what
-takes the knowledge away, and a test compares the code with that. Log files and tables are asked by the same rules:
+takes the knowledge away, and a test compares the code with that. What reads the past notes them; places that give one
+by themselves are few, and a test names each with its reason. Log files and tables are asked by the same rules:
 
 - ``groups.certainty.LogGaps`` decides what a key was at a moment, and which keys were there at all.
 - ``history.testimony.SeenPast`` decides what a state of a group is compared with, and what lies between two records.

@@ -74,16 +74,6 @@ class KnownBefore(NamedTuple):
     lost: str | None
     missing: str | None
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether no record can be missing before this one."""
-        return self.lost is None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nor is any batch of the state."""
-        return self.missing is None
-
 
 class SharePartitionFold:
     """The history of a group's share partitions; its records may come partition by partition of the share state log."""
@@ -111,7 +101,7 @@ class SharePartitionFold:
         known = self._tracked(which)
         old = None if known is None else known.row
         after = next_state(before.state, record)
-        is_whole = record.value is None or record.type == SHARE_SNAPSHOT or before.is_whole
+        is_whole = record.value is None or record.type == SHARE_SNAPSHOT or before.missing is None
         row, ended = old, list[SharePartitionRow]()
         if old is None or after is None or _differ(before, after, is_whole):
             row = None if after is None else self._row(which, record, before, after, old, is_whole=is_whole)
@@ -146,7 +136,7 @@ class SharePartitionFold:
         if old is not None and old.next_offset == next_offset:
             advanced, shown = old.advanced, old.next_offset_shown
         else:
-            advanced, shown = record.at if before.is_whole else None, record.at
+            advanced, shown = record.at if before.missing is None else None, record.at
         end = after.end_offset if after.batches else start
         covered = None if start is None or end is None else end - start - totals.total()
         queued = tuple(_range(part) for part in changed if _has_left_for_queue(part))
@@ -182,7 +172,7 @@ class SharePartitionFold:
             unqueued_now=queued if why_not else (),
             unqueued_why=why_not,
             redelivered_now=sum(_records(part) for part in changed if _is_redelivered(part)),
-            passed_over=_passed_over(before.state, after) if before.is_whole else None,
+            passed_over=_passed_over(before.state, after) if before.missing is None else None,
             advanced=advanced,
             next_offset_shown=shown,
         )
@@ -199,7 +189,7 @@ def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> 
     old = before.state
     return (
         old is None
-        or before.is_whole != is_whole
+        or (before.missing is None) != is_whole
         or (old.start_offset, old.delivery_complete_count, old.leader_epoch, old.state_epoch, old.batches)
         != (after.start_offset, after.delivery_complete_count, after.leader_epoch, after.state_epoch, after.batches)
     )
@@ -217,7 +207,7 @@ def _write(before: KnownBefore, after: SharePartitionState, record: ShareStateRe
     if old is None:
         if is_empty and after.snapshot_epoch == 0:
             return ShareWrite.INITIALIZED if after.start_offset == UNSET else ShareWrite.ALTERED
-        return ShareWrite.DELIVERY if before.is_certain else ShareWrite.FIRST_SEEN
+        return ShareWrite.DELIVERY if before.lost is None else ShareWrite.FIRST_SEEN
     if is_empty and _begins_again(old, after):
         return ShareWrite.INITIALIZED if after.start_offset == UNSET else ShareWrite.ALTERED
     if any(change.after is not None for change in _changes(before, after)):

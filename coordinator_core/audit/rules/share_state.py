@@ -32,12 +32,12 @@ def judge_share_state(known: KnownBefore, record: ShareStateRecord) -> list[Viol
 
 def _broken(known: KnownBefore, record: ShareStateRecord) -> Iterator[tuple[Rule, str]]:
     if record.value is None:
-        if known.is_certain and known.state is None:
+        if known.lost is None and known.state is None:
             yield Rule.SHARE_TOMBSTONE_WITHOUT_STATE, "no such share partition"
         return
     is_snapshot = record.type == SHARE_SNAPSHOT
     yield from _wrong_batches(record)
-    if not known.is_certain:
+    if known.lost is not None:
         return
     before, after = known.state, next_state(known.state, record)
     if before is None or after is None:
@@ -50,7 +50,7 @@ def _broken(known: KnownBefore, record: ShareStateRecord) -> Iterator[tuple[Rule
         yield from _wrong_snapshot(before, after)
     elif before.state_epoch is not None:
         yield from _wrong_update(before, after, cast(ShareUpdateValue, record.value))
-    if before is not None and after is not None and known.is_whole and not _begins_again(after, is_snapshot):
+    if before is not None and after is not None and known.missing is None and not _begins_again(after, is_snapshot):
         yield from _settled_again(before, after)
 
 
