@@ -38,6 +38,8 @@ SET_BY_HAND = {
     "audit.rules.members.on_current": "a group that was forgotten begins again: no record is missing",
     "audit.targets.leader_views.LeaderViews.possible": "nothing is missing of the log: not all that may be is tried",
     "audit.targets.verdict.undecided": "the maker of each verdict that lacks an input",
+    "cluster.topic_history.TopicHistory.of_another_cluster": "what another cluster has says nothing of this one",
+    "cluster.topic_lists.new_history": "a list says nothing of the time between it and the one before",
     "groups.certainty.LogGaps.with_unreadable": "it is read to tell: the offsets are what the readers compare with",
     "audit.group_audit.GroupAudit.lose": FROM_OUTSIDE,
     "history.history_fold.GroupFold.lose": FROM_OUTSIDE,
@@ -109,8 +111,9 @@ def set_by_hand(tree: ast.AST) -> Iterator[int]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             parts = [part for target in targets for part in getattr(target, "elts", [target])]
             yield from (node.lineno for part in parts if getattr(part, "attr", None) in DOUBTS - {"seen"})
-        elif isinstance(node, ast.keyword) and node.arg in DOUBTS and not is_read(node.value):
-            yield node.value.lineno
+        elif isinstance(node, ast.keyword):
+            is_claim = node.arg == "complete" and isinstance(node.value, ast.Constant)
+            yield from [node.value.lineno] if is_claim or (node.arg in DOUBTS and not is_read(node.value)) else []
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             yield from [node.lineno] if getattr(node.value.func, "attr", None) in DOUBT else []
 
@@ -166,7 +169,9 @@ def test_no_other_place_says_by_itself_what_is_missing() -> None:
     assert OWN_WORDS.keys() == there.keys(), "some no longer say it: strike them off"
 
 
-@pytest.mark.parametrize("code", ["row.missing = x", "a.doubt, b = 1, 2", "Row(missing=None)", "past.lose(x)"])
+@pytest.mark.parametrize(
+    "code", ["row.missing = x", "a.doubt, b = 1, 2", "Row(missing=None)", "past.lose(x)", "find(complete=True)"]
+)
 def test_a_place_that_sets_a_doubt_is_found(code: str) -> None:
     assert [*set_by_hand(ast.parse(code))] == [1]
 
