@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,16 @@ def test_each_function_is_asked() -> None:
     assert {*map(name_of, ASKED)} - {"logs.read"} == {*readers()} - THROUGH_OTHERS.keys()
 
 
+@cache
+def answer(reader: Callable[..., Any], tables: FolderReader) -> Any:
+    """What two tests ask, once."""
+    return ASKED[reader](tables)
+
+
 @pytest.mark.parametrize("reader", [reader for reader in ASKED if reader is not groups.one_history], ids=name_of)
 def test_both_engines_say_the_same(reader: Callable[..., Any], here: FolderReader, in_spark: TableReader) -> None:
     """The texts of ``one_history`` are those of ``report_histories``, of one group."""
-    found = ASKED[reader](here)
+    found = answer(reader, here)
     assert found not in (None, False, [], {}, ())
     assert found == ASKED[reader](in_spark)
 
@@ -99,7 +106,7 @@ OF_ALL_CLUSTERS = {given_partitions.given, given_partitions.absent}
 def test_rows_of_another_cluster_change_nothing(
     reader: Callable[..., Any], here: FolderReader, alone: FolderReader
 ) -> None:
-    assert ASKED[reader](here) == ASKED[reader](alone)
+    assert answer(reader, here) == ASKED[reader](alone)
 
 
 @pytest.mark.parametrize(

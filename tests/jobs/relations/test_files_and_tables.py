@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from random import Random
@@ -181,6 +182,8 @@ def test_commits_that_went_back(tmp_path: Path, seed: int) -> None:
 def test_how_late_a_moment_in_a_compacted_log_may_be(tmp_path: Path) -> None:
     """Compaction may have removed the last record below an offset: the next one that is left bounds its time."""
     write_cleaned(ROOT / "data" / "samples" / "logs", tmp_path / "logs", 1.0, 1.0, Random(3))
+    for other in range(3):
+        shutil.rmtree(tmp_path / "logs" / f"__consumer_offsets-{other}")
     fill(tmp_path / "tables", tmp_path / "logs")
     reader, logs = FolderReader(str(tmp_path / "tables")), find_logs([tmp_path / "logs"])
 
