@@ -79,11 +79,11 @@ def _group_row(group: GroupDetail, texts: PageTexts | None) -> str:
 
 
 def _fields(group: GroupDetail, names: Sequence[str]) -> str:
-    return _json({name: plain(getattr(group, name)) for name in names})[1:-1]
+    return json_text({name: plain(getattr(group, name)) for name in names})[1:-1]
 
 
 def _values(group: GroupDetail, names: Sequence[str]) -> str:
-    return _json([_compact(getattr(group, name)) for name in names])[1:-1]
+    return json_text([_compact(getattr(group, name)) for name in names])[1:-1]
 
 
 def _kinds(of: object) -> Iterator[type]:
@@ -124,7 +124,7 @@ def details(
 
 def packed(value: object) -> Markup:
     """Return a text, or a value as JSON, packed."""
-    return _packed(str(value) if isinstance(value, str) else _json(plain(value)))
+    return _packed(str(value) if isinstance(value, str) else json_text(plain(value)))
 
 
 def escaped(text: str) -> str:
@@ -140,7 +140,8 @@ def _compact(value: object) -> object:
     return {KINDS[type(value)]: values} if hasattr(value, "_fields") else values
 
 
-def _json(value: object) -> str:
+def json_text(value: object) -> str:
+    """Return a value as JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -19,7 +18,7 @@ from coordinator_core.cluster.clocks import utc_as
 from coordinator_core.durations import duration
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
-from jobs.report.packing import PageTexts, details, escaped, group_json, packed
+from jobs.report.packing import PageTexts, details, escaped, group_json, json_text, packed
 from jobs.report.report_files import check_name
 from jobs.whole_files import write_whole
 
@@ -71,12 +70,8 @@ def write(report: Report, out: Path, texts: Texts = ALL_THERE) -> None:
 def to_json(report: Report, texts: Texts = ALL_THERE) -> str:
     """Return the data of the report as one JSON object. Groups are most of it, and become text one by one."""
     groups = ",".join(group_json(group, texts.get(group.line.group_id)) for group in report.groups)
-    fields = {name: _json(plain(value)) for name, value in report._replace(groups=())._asdict().items()}
+    fields = {name: json_text(plain(value)) for name, value in report._replace(groups=())._asdict().items()}
     return "{" + ",".join(f'"{name}":{text}' for name, text in (fields | {"groups": f"[{groups}]"}).items()) + "}"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_html(report: Report, texts: Texts = ALL_THERE) -> str:

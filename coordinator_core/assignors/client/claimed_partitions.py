@@ -84,7 +84,7 @@ def latest_of_two(view: LeaderView, data: Sequence[MemberData], memory: int | No
                 owned[rival].remove(partition)
             holder[partition] = m
     equal = _all_equal(view)
-    former = {} if equal else former_owners(view, data, _largest(memory, data))
+    former = {} if equal else former_owners(view, data, largest_generation(memory, data))
     return ClaimedPartitions(owned, contested, equal, former)
 
 
@@ -118,7 +118,7 @@ def of_latest_generation(view: LeaderView, data: Sequence[MemberData], memory: i
             if partition in owned[rival]:
                 owned[rival].remove(partition)
     equal = _all_equal(view)
-    former = {} if equal else former_owners(view, data, _largest(memory, data))
+    former = {} if equal else former_owners(view, data, largest_generation(memory, data))
     return ClaimedPartitions(owned, contested, equal, former)
 
 
@@ -236,7 +236,8 @@ def before_a_difference(view: LeaderView) -> list[int]:
     return view.order
 
 
-def _largest(memory: int | None, data: Sequence[MemberData]) -> int:
+def largest_generation(memory: int | None, data: Sequence[MemberData]) -> int:
+    """Return the largest generation that the leader or a member knows."""
     return max(map(generation_or_none, [memory, *(member.generation for member in data)]))
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from coordinator_core.assignors.client.claimed_partitions import (
     ClaimRule,
-    MemberData,
     before_a_difference,
-    generation_or_none,
+    largest_generation,
     latest_of_two,
 )
 from coordinator_core.assignors.client.constrained import ConstrainedAssignment
@@ -77,15 +76,11 @@ class Sticky:
         plan: Plan = view.result(work)
         if self.hand_over is not None:
             plan = self.hand_over(view, plan, transfers)
-        return Assignment(plan, _largest(spec.memory, data))
+        return Assignment(plan, largest_generation(spec.memory, data))
 
     def remembered(self, spec: ClassicGroupSpec) -> int:
         """Return ``memory`` after a round of this group, even if the round itself fails: the largest generation."""
-        return _largest(spec.memory, [self.read(member) for member in spec.members.values()])
-
-
-def _largest(memory: int | None, data: Sequence[MemberData]) -> int:
-    return max(map(generation_or_none, [memory, *(member.generation for member in data)]))
+        return largest_generation(spec.memory, [self.read(member) for member in spec.members.values()])
 
 
 def without_transfers(view: LeaderView, plan: Plan, transfers: Mapping[TopicPartition, str] | None) -> Plan:

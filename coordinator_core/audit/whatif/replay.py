@@ -40,8 +40,6 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.groups.streams.configs import HIGHLY_AVAILABLE
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.java.hash_codes import STRING
-from coordinator_core.java.order import hash_order
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")
@@ -366,7 +364,7 @@ def _spec(round_: Round, previous: Assigned, generation: int) -> GroupSpecs:
             had.rack_id,
             len(had.topics),
         )
-        for member, had in _ordered(round_.members).items()
+        for member, had in leader_order(round_.members).items()
     }
     same = len({frozenset(had.topics) for had in round_.members.values()}) < 2
     return GroupSpec(specs, same, type=round_.type)
@@ -390,7 +388,7 @@ def _streams_spec(round_: Round, previous: Assigned) -> StreamsGroupSpec:
             dict.fromkeys(kept[had.process_id], ALL_READ),
             dict.fromkeys(tasks, ALL_READ),
         )
-        for member, had in _ordered(round_.members).items()
+        for member, had in leader_order(round_.members).items()
     }
     if round_.configs.acceptable_recovery_lag < ANY_LAG:
         configs = replace(round_.configs, acceptable_recovery_lag=0)
@@ -420,11 +418,6 @@ def _joined(had: RoundMember, owned: frozenset[WorkUnit], generation: int, user_
         had.instance_id,
         had.rack_id,
     )
-
-
-def _ordered(members: Mapping[str, RoundMember]) -> dict[str, RoundMember]:
-    """In the order in which a HashMap of the coordinator has them."""
-    return {member: members[member] for member in hash_order(STRING, list(members))}
 
 
 def _named(work: Any, round_: Round) -> frozenset[WorkUnit]:

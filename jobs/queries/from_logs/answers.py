@@ -115,7 +115,7 @@ class LogAnswers:
             if of_group:
                 self._members.update(history.members())
             rows += of_group
-        rows.sort(key=_rebalance_order)
+        rows.sort(key=_by_time)
         if wanted.slowest is None:
             return rows
         return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
@@ -138,7 +138,7 @@ class LogAnswers:
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """One pass over the logs."""
         rows = [row for history in self._histories(group_id, self.load_settings().audit) for row in history.targets]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_verdict_order)
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_by_time)
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """One pass over the logs; targets are not judged."""
@@ -187,8 +187,8 @@ class LogAnswers:
         violations: list[Violation] = []
         rows = list(findings_of_cluster(with_rebalances(), chosen.findings, self._shows_all_since))
         return AllHistories(
-            sorted(rebalances, key=_rebalance_order),
-            sorted(verdicts, key=_verdict_order),
+            sorted(rebalances, key=_by_time),
+            sorted(verdicts, key=_by_time),
             sorted(violations, key=_violation_order),
             listed(rows),
         )
@@ -241,12 +241,8 @@ class LogAnswers:
         return each_once(warn)
 
 
-def _verdict_order(row: TargetAuditRow) -> tuple[int, int, int, str]:
-    """The type of the group decides where two logs have targets at the same time and offset."""
-    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
-
-
-def _rebalance_order(row: RebalanceRow) -> tuple[int, int, int, str]:
+def _by_time(row: TargetAuditRow | RebalanceRow) -> tuple[int, int, int, str]:
+    """The type of the group decides where two logs have rows at the same time and offset."""
     return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
 
 

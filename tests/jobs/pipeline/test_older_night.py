@@ -16,7 +16,7 @@ from tests.core.audit.offsets.test_steps import generation
 from tests.core.builders import GroupLog
 from tests.core.wire.segments import message
 from tests.jobs.logs import write_segment
-from tests.jobs.pipeline.test_without_spark import night
+from tests.jobs.pipeline.test_without_spark import night_here
 
 LATE_MS = 3_600_000
 
@@ -42,7 +42,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             records[number] = record._replace(value={**record.value, "commitTimestamp": LATE_MS + 1_000 * number})
     batches = [written(record, number) for number, record in enumerate(records)]
     write_segment(home / "logs" / f"{GROUP_LOG}-0", batches)
-    night(home, home / "logs")
+    night_here(home, home / "logs")
     return home
 
 
