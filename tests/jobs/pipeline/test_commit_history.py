@@ -33,7 +33,7 @@ from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.spark_reader import SparkReader
 from jobs.tables.table import few
 
-GROUPS, EVENTS = 300, 40
+GROUPS, EVENTS = 100, 40
 LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"
 TOPICS = {"orders": ["id-1", "id-2", None], "payments": [None]}
 PRODUCERS = (7, 8)
