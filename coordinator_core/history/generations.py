@@ -103,14 +103,25 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
         writer.take_part(epoch)
     assigned = _assign(writer, old, new, at)
     if last is not None and last.epoch == new.generation:
-        open_history.past.know_state(is_again=True)
+        open_history.past.know_state()
         _same_generation(writer, last, old, new, assigned, at)
         return
     completed = _Completed(old, new, epoch, assigned, skipped)
     _find_causes(writer, completed, work)
     _change_owners(writer, completed)
     _complete(writer, completed)
-    open_history.past.know_state()
+    open_history.past.know_state(gives_all=_gives_all(writer, completed))
+
+
+def _gives_all(writer: HistoryWriter, completed: _Completed) -> bool:
+    """Whether a generation leaves nothing without an owner. A cooperative leader that takes nothing away gives out what
+    was taken before, unless it does not know of it.
+    """
+    new, assigned = completed.new, completed.assigned
+    if assigned.revocations or assigned.delay_ms:
+        return False
+    is_sure = not completed.topics or new.protocol in ASSIGNS_ALL or writer.topics is None
+    return is_sure or writer.knows_owners(tuple(completed.topics), completed.at)
 
 
 def _opened(writer: HistoryWriter, new: ClassicGroup, generation: int, at: LogPosition) -> OpenEpoch:

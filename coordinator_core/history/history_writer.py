@@ -117,11 +117,14 @@ class HistoryWriter:
 
     def _end_operation(self, *, may_go_on: bool = False) -> None:
         open_history = self.open_history
+        had_members = bool(open_history.departed) and open_history.type != SHARE
         if open_history.departed:
             self.close(open_history.departed)
         if open_history.crossing:
             self.close(open_history.crossing)
-        if open_history.ended is not None:
+        if open_history.ended is not None and had_members and open_history.past.doubt is not None:
+            self.end_unseen_life(open_history.ended)  # only a group without members can be deleted
+        elif open_history.ended is not None:
             self._end_life("group deleted", open_history.ended)
             open_history.type = open_history.ended = None
         if open_history.joined:

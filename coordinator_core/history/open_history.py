@@ -93,8 +93,7 @@ class OpenHistory:
 
     def shows_another_life(self, group_type: str) -> bool:
         """Whether a tombstone of this type shows that the group was of it, in records that are missing."""
-        is_known = self.type in (None, group_type) or self.ended is not None
-        return not is_known and self.past.doubt is not None
+        return self.type not in (None, group_type) and self.ended is None
 
     def note_leader(self, leader_epoch: int | None) -> None:
         """Take in the leader epoch of a record: with another one, a coordinator has taken over before it."""
@@ -172,12 +171,17 @@ class OpenHistory:
         others opened there. A group that was classic begins with the number of its last generation (KIP-848, KIP-1071),
         and workers may have moved to the other log and back.
         """
-        last, is_in_doubt = self.last_epoch, self.past.doubt is not None
-        was_classic = is_in_doubt and any(change.kind == CauseKind.GROUP_UPGRADED for change in self.changes)
-        if was_classic or self.was_converted_elsewhere(number):
+        last, past = self.last_epoch, self.past
+        if self.was_converted_elsewhere(number):
             return number
-        is_told = last in (number - 1, number) and self.type != GroupType.CONNECT
-        return last if last is None or not is_in_doubt or is_told else None
+        if last is None or past.doubt is None:
+            return last
+        upgraded = next((change.at for change in self.changes if change.kind == CauseKind.GROUP_UPGRADED), None)
+        if upgraded is not None:
+            # In the place of an empty classic group another one begins, with a first epoch.
+            goes_on = any(each.joined.offset < upgraded.offset for each in self.memberships.values())
+            return number if past.saw_before(upgraded) and (goes_on or number > FIRST_EPOCH) else None
+        return last if last in (number - 1, number) and self.type != GroupType.CONNECT else None
 
     def was_converted_elsewhere(self, number: int) -> bool:
         """Whether this epoch of workers shows that their group was classic before: its number is that of a generation.

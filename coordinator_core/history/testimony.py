@@ -117,6 +117,10 @@ class SeenPast:
         """
         return self.missing is None and (has_more or (member is not None and member.missing is None))
 
+    def saw_before(self, at: LogPosition) -> bool:
+        """Whether the last record before the one with which something began is there."""
+        return self.first is not None and self.first.offset < at.offset
+
     def saw_members(self, *, known: bool) -> bool:
         """Whether somebody is in a group whose open epoch has members, who were ``known`` when it opened or not.
 
@@ -218,10 +222,11 @@ class SeenPast:
         if self.missing is None:
             self.is_unsettled = False
 
-    def know_state(self, *, is_again: bool = False) -> None:
+    def know_state(self, *, gives_all: bool = False) -> None:
         """A record that holds the whole state of the group (classic groups): the next one can be compared with it.
 
-        ``is_again``: the same generation was written before, and so what it took away is no better known.
+        ``gives_all``: all that was taken away before has an owner again. The same generation may be written again, and
+        what it took away is no better known by that.
         """
-        self.is_unsettled = self.doubt is not None or (is_again and self.is_unsettled)
+        self.is_unsettled = self.doubt is not None or (self.is_unsettled and not gives_all)
         self.missing, self.doubt, self.is_lost = None, None, False

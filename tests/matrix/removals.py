@@ -580,7 +580,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         "linked files": Removal(linked_files),
         "tar": Removal(archived),
         "truncated tar": Removal(truncated_tar, f"{CUT}|{ABSENT}", tuple(partitions), True),
-        "truncated gz": Removal(truncated_gz, CUT, tuple(partitions), True),
+        "truncated gz": Removal(truncated_gz, f"{CUT}|{ABSENT}", tuple(partitions), True),
         "a FIFO among the segments": Removal(with_fifo, "neither a file nor a folder", tuple(partitions), True),
     }
     if has_share:

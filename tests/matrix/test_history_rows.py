@@ -29,6 +29,7 @@ from tests.matrix.judge import CLAIMED, says_less
 from tests.matrix.other_removals import WORKERS
 from tests.matrix.removals import TOPIC
 from tests.matrix.scenarios import simulated
+from tests.shared_data import CORPUS
 
 Rows = dict[tuple[object, ...], HistoryRow]
 
@@ -167,6 +168,13 @@ def judged(whole: Path, place: Path, seed: int | str, copies: int) -> tuple[Coun
 @pytest.mark.parametrize("copies", [5, pytest.param(30, marks=pytest.mark.long)])
 def test_rows_of_the_samples(copies: int, tmp_path: Path) -> None:
     found, wrong = judged(SAMPLE_LOGS, tmp_path, "samples", copies)
+    assert wrong == [], found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("corpus", ["scenarios", "wild", "upgrade", "misc"])
+def test_rows_of_recordings(corpus: str, tmp_path: Path) -> None:
+    found, wrong = judged(CORPUS / corpus / "logs", tmp_path, corpus, COPIES)
     assert wrong == [], found
 
 

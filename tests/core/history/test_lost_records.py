@@ -214,6 +214,23 @@ def test_an_upgrade_goes_on_from_the_last_generation_though_that_is_lost() -> No
     assert (kinds(upgraded), upgraded.from_epoch, upgraded.to_epoch) == (["group_upgraded"], 2, 2)
 
 
+def test_an_empty_classic_group_may_have_been_replaced_behind_lost_records() -> None:
+    """Another group begins in its place, with a first epoch."""
+    log = GroupLog().write(generation(4, {"m1": classic({"t": [0]})})).skip(1)
+    log.write((RecordType.GROUP_METADATA, {"group": GROUP}, None), member("new", "t"), epoch(2))
+    upgraded = log.rebalances(coverage=Coverage({0: [(0, 0), (2, 100)]}))[1]
+    assert (upgraded.from_epoch, upgraded.to_epoch) == (None, 2)
+
+
+def test_a_group_that_had_members_was_converted_where_what_follows_is_lost() -> None:
+    """Only a group without members is deleted."""
+    log = GroupLog().write(member("a", "t"), epoch(2), *gone("a"), *group_gone()).skip(1)
+    log.write(generation(3, {"b": classic({"t": [0]})}))
+    end = log.records[-1].at.offset
+    row = log.rebalances(coverage=Coverage({0: [(0, end - 2), (end, 100)]}))[0]
+    assert (row.outcome, row.finished) == ("unknown", None)
+
+
 def test_a_downgrade_behind_lost_records_does_not_tell_who_was_there_before() -> None:
     log = GroupLog(offset=7).write(current("b", 3, 0))
     log.write(*gone("b"), *group_gone(), generation(3, {"b": classic({"t": [0]}), "c": classic({"t": [1]})}))
