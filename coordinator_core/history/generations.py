@@ -120,8 +120,9 @@ def _gives_all(writer: HistoryWriter, completed: _Completed) -> bool:
     new, assigned = completed.new, completed.assigned
     if assigned.revocations or assigned.delay_ms:
         return False
-    is_sure = not completed.topics or new.protocol in ASSIGNS_ALL or writer.topics is None
-    return is_sure or writer.knows_owners(tuple(completed.topics), completed.at)
+    topics = completed.epoch.topics
+    is_sure = not topics or new.protocol in ASSIGNS_ALL or writer.topics is None
+    return is_sure or writer.knows_owners(topics, completed.epoch.opened)
 
 
 def _opened(writer: HistoryWriter, new: ClassicGroup, generation: int, at: LogPosition) -> OpenEpoch:

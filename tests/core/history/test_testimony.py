@@ -73,6 +73,7 @@ ASKED_BY_HAND = {
     "history.epochs.on_epoch": VALUES,
     "history.generations._read_before": "which of the reasons a generation gives depends on what is not known",
     "history.generations.on_generation": VALUES,
+    "history.history_writer.HistoryWriter._end_operation": "how a life ended whose last records may be missing",
     "history.history_writer.HistoryWriter._doubt_joins": "a member is in doubt where the past is, or it opens no epoch",
     "history.history_writer.HistoryWriter._lasting": "the state that lasts is known by the last records of all keys",
     "history.history_writer.HistoryWriter.bump": "what members gave up before is counted in the epoch that follows",
@@ -81,7 +82,6 @@ ASKED_BY_HAND = {
     "history.history_writer.HistoryWriter.take_causes": VALUES,
     "history.history_writer.HistoryWriter.take_part": VALUES,
     "history.open_history.OpenHistory.epoch_before": VALUES,
-    "history.open_history.OpenHistory.shows_another_life": "without a doubt, the tombstone is of the life before",
     "history.open_history.OpenHistory.was_converted_elsewhere": "without a doubt, skipped epochs are of another log",
     "history.warmups.explain_by_warmups": VALUES,
 }
