@@ -106,7 +106,7 @@ def place_of(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedPla
     from jobs.serve.from_tables import ServedTables
 
     _, chosen = source.stored()
-    return ServedTables(partial(open_reader, source.console, source.config, source.flags), chosen, newer)
+    return ServedTables(partial(open_reader, SaidBefore.obj, source.config, source.flags), chosen, newer)
 
 
 def _log_place(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedLogs:

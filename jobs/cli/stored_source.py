@@ -14,6 +14,7 @@ from jobs.relations.replay import unfinished_run
 from jobs.tables.clusters import choose_cluster
 from jobs.tables.engine import Engine, reads_here
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
+from jobs.tables.kept_copy import kept_copy
 from jobs.tables.reader import TableReader
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) ->
     chosen = settings.load(config, flags=flags)
 
     if not reads_here(chosen.tables, chosen.spark.remote):
+        if (copy := kept_copy(chosen.engine.working_copy, chosen.tables)) is not None:
+            published = datetime.fromtimestamp(copy.published_ms / 1000, UTC).isoformat(timespec="seconds")
+            console.note(
+                f"this answer is from {copy.place}, the copy of {chosen.tables} as it was published at {published}; "
+                "to ask the catalog itself, set engine.working_copy to null"
+            )
+            return FolderReader(str(copy.place))
         from jobs.cli.table_options import open_tables
 
         return open_tables(console, config, flags)[0].asked()

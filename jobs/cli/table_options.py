@@ -23,6 +23,7 @@ from jobs.tables.catalog import CATALOG
 from jobs.tables.damage import find
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
+from jobs.tables.kept_copy import drop_kept_copy
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.nightly import LEASES
@@ -125,6 +126,7 @@ class TableOptions:
         if not (begin or tables.exists(LOG_RECORDS)):
             raise missing_table(tables.location, LOG_RECORDS.name)
         with writing(tables, timedelta(minutes=chosen.nightly.lease_minutes)):
+            drop_kept_copy(chosen.engine.working_copy, tables.location)
             yield tables, chosen
 
     @contextmanager
@@ -145,4 +147,5 @@ class TableOptions:
         if tables.is_folder and list(find(tables.location, [LEASES.name], {})):
             rebuild.run(tables, [LEASES.name], datetime.now(UTC))
         with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes), CATALOG.values()):
+            drop_kept_copy(chosen.engine.working_copy, tables.location)
             yield tables

@@ -13,6 +13,7 @@ from jobs.settings import Settings
 from jobs.sources.dump import DumpFormat, format_of
 from jobs.sources.files import with_copy
 from jobs.tables.delta import Tables
+from jobs.tables.kept_copy import drop_kept_copy
 from jobs.tables.reader import is_catalog_name
 
 if TYPE_CHECKING:
@@ -31,42 +32,48 @@ def working_copy(tables: Tables, settings: Settings, note: Callable[[str], None]
     if tables.is_here() or not is_catalog_name(tables.location):
         yield None
         return
-    if (why := _why_not(settings)) is not None:
-        note(f"Spark makes each step of this night, as {why}")
-        yield None
-        return
     from jobs.tables.working_copy import WorkingCopy  # not at the top: only a catalog needs it
 
-    kept = settings.engine.working_copy
     with TemporaryDirectory(prefix="coordinator-audit-") as temporary:
-        copy = WorkingCopy(tables, Path(kept or temporary, tables.location))
-        most = settings.engine.published_mb << 20
-        copied = copy.renew(most)
-        if copied is None or copied + _new_bytes(copy.tables, settings) > most:
-            if copied is not None:
-                copy.keep()
-            note("Spark makes each step of this night, as it is larger than engine.published_mb")
+        copy = WorkingCopy(tables, Path(settings.engine.working_copy or temporary, tables.location))
+        if (why := _why_not(copy, settings)) is None:
+            read = f"of which {copy.copied_bytes / 1e6:.1f} MB were read now"
+            note(f"this night works on a copy of the tables, {read}, and publishes it")
+            yield copy
+        else:
+            drop_kept_copy(settings.engine.working_copy, tables.location)
+            note(f"Spark makes each step of this night on the tables themselves, as {why}")
             yield None
-            return
-        note(
-            f"this night works on a copy of the tables, of which {copied / 1e6:.1f} MB were read now, and publishes it"
-        )
-        yield copy
 
 
-def _why_not(settings: Settings) -> str | None:
-    """Return why a night is for Spark, whatever its size; None: it is not."""
-    if not settings.engine.published_mb:
+def _why_not(copy: WorkingCopy, settings: Settings) -> str | None:
+    """Return why a night works on the tables themselves; None: it does not, and the copy is what they are."""
+    engine = settings.engine
+    if not engine.published_mb:
         return "engine.published_mb is 0"
     if settings.checks.project is not None or settings.checks.data_docs is not None:
         return "checks.project and checks.data_docs name the tables of the catalog"
+    most = engine.published_mb << 20
+    if copy.spark is not None:  # it makes what is too much for this process, as in any folder
+        if copy.renew(most if engine.working_copy is None else None):
+            return None
+        return "a copy is larger than engine.published_mb, and engine.working_copy names no folder that keeps it"
+    if (path := _read_by_spark(settings)) is not None:
+        return f"it reads {path}, and Spark, which can, does not have the files of this machine"
+    if not copy.renew(most):
+        return "a copy is larger than engine.published_mb"
+    if copy.copied_bytes + _new_bytes(copy.tables, settings) > most:
+        return "the copy and the new dumps are larger than engine.published_mb"
+    return None
+
+
+def _read_by_spark(settings: Settings) -> str | None:
+    """Return the first dump that this process does not read."""
     chosen = settings.input
-    if "ingest" not in settings.nightly.steps:
-        return None
-    for path in chosen.dumps:
+    for path in chosen.dumps if "ingest" in settings.nightly.steps else ():
         of = DumpFormat(chosen.format) if chosen.format else format_of(path)
         if of not in READ_HERE or ("://" in path and of is not DumpFormat.LIVE):
-            return f"it reads {path}"
+            return path
     return None
 
 

@@ -78,7 +78,12 @@ def works_here(session: Session, location: str) -> bool:
     """
     if not runs_steps(session):
         return can_open(location)
-    return is_folder(location) and (master(session) or "").startswith("local")
+    return is_folder(location) and is_beside(session)
+
+
+def is_beside(session: SparkSession) -> bool:
+    """Return whether Spark runs in a process beside this one, so that both have the same files."""
+    return (master(session) or "").startswith("local")
 
 
 def runs_steps(session: Session) -> TypeGuard[SparkSession]:

@@ -3,13 +3,16 @@
 Each statement of Spark costs a second, whatever its rows: a night makes hundreds of them through a catalog, and some
 thirty this way. The copy is kept from night to night where the setting ``engine.working_copy`` has a place for it. Then
 only the tables are copied again that somebody else has changed since.
+
+What is small, this process copies and publishes. What is large, Spark does, where it has the files of this machine:
+then the copy is a folder as any other, in which Spark makes what is too much for this process.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
@@ -25,12 +28,15 @@ from jobs.tables.catalog import CATALOG
 from jobs.tables.conflicts import MAINTENANCE, ConflictError
 from jobs.tables.damage import find, is_there
 from jobs.tables.delta import SENT_BYTES, Tables
+from jobs.tables.engine import is_beside
+from jobs.tables.kept_copy import MANIFEST, Same, published
 from jobs.tables.nightly import LEASES
 from jobs.tables.publication import Planned
 from jobs.tables.table import Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
 
     from jobs.tables.spark_table import TableCommit
 
@@ -49,22 +55,6 @@ three to find the rows for MERGE."""
 COMMITS: Final = 10
 """How many commits of a table are looked at, the newest: maintenance by the platform makes few in a day."""
 
-MANIFEST: Final = "published.json"
-"""The file in the folder of a copy that says what it is a copy of. It is there only between two nights: a copy that a
-night has begun to change, and did not publish, is made again.
-"""
-
-
-class Same(NamedTuple):
-    """A version of a table in the catalog and the one of its copy that has the same rows.
-
-    ``written_ms`` is when the catalog's was committed: another catalog may have tables of the same names.
-    """
-
-    version: int
-    written_ms: int
-    copied: int
-
 
 class Plan(NamedTuple):
     """What makes a table of the catalog equal to its copy: a function of the catalog, and how many commits it makes."""
@@ -80,45 +70,46 @@ class WorkingCopy:
         self.there = there
         self._place = place
         self._same: dict[str, Same] = {}
-        self.tables = Tables(None, str(place), there.limits)
+        self.spark = there.spark if is_beside(there.spark) else None
+        """Spark, where it has the files of this machine."""
+        self.tables = Tables(None if self.spark is None else lambda: there.spark, str(place), there.limits)
         """The tables of the copy."""
+        self.copied_bytes = 0
+        """Size of the files that were copied to make the copy equal to the catalog."""
         self.tables.check_lease = there.check_lease
 
     # --- from the catalog --------------------------------------------------------------------------------------------
 
-    def renew(self, most_bytes: int) -> int | None:
-        """Make the copy equal to the catalog. Return how many bytes of files were copied; None: they would be more.
+    def renew(self, most_bytes: int | None) -> bool:
+        """Make the copy equal to the catalog, unless more than ``most_bytes`` would have to be copied (None: any).
+
+        Return whether it is equal now.
 
         Raises:
             InputError: a table of the catalog has another format, or cannot be read.
         """
-        kept = self._manifest()
+        kept = published(self._place, self.there.location)
         names = self.there.names() & COPIED.keys()
         with ThreadPoolExecutor(TOGETHER) as together:
             commits = dict(zip(names, together.map(self._commits, names), strict=True))
             damaged = {damage.table for damage in find(str(self._place), COPIED, {})}
             kept = {name: same for name, same in kept.items() if name not in damaged}
             stale = [name for name in names if not self._is_same(name, kept.get(name), commits[name])]
-            sizes = together.map(lambda name: self.there.there(COPIED[name]).size(), stale)
-            if (size := sum(sizes)) > most_bytes:
-                return None
+            sizes = dict(
+                zip(stale, together.map(lambda name: self.there.there(COPIED[name]).size(), stale), strict=True)
+            )
+            if most_bytes is not None and sum(sizes.values()) > most_bytes:
+                return False
             self._place.mkdir(parents=True, exist_ok=True)
             (self._place / MANIFEST).unlink(missing_ok=True)
             for name in COPIED.keys() - (names - {*stale}):
                 shutil.rmtree(self._place / name, ignore_errors=True)
-            list(together.map(self._copy, stale))
+            list(together.map(self._copy, stale, sizes.values()))
         for name in names:
             newest = commits[name][0]
             self._same[name] = Same(newest.version, newest.written_ms, self._version(name))
-        return size
-
-    def _manifest(self) -> dict[str, Same]:
-        """Return what the copy is of, by table; nothing where it cannot be used."""
-        try:
-            found = json.loads((self._place / MANIFEST).read_text(encoding="utf-8"))
-            return {name: Same(*same) for name, same in found[self.there.location].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}
+        self.copied_bytes = sum(sizes.values())
+        return True
 
     def _commits(self, name: str) -> list[TableCommit]:
         return self.there.there(COPIED[name]).commits(COMMITS)
@@ -139,16 +130,20 @@ class WorkingCopy:
             and all(commit.operation in MAINTENANCE for commit in since)
         )
 
-    def _copy(self, name: str) -> None:
+    def _copy(self, name: str, size: int) -> None:
         from deltalake import write_deltalake  # not at the top: workers have no use for it
 
-        table = COPIED[name]
+        table, place = COPIED[name], str(self._place / name)
         self.there.create(table)  # it is there: its columns are looked at
         self.tables.create(table)
-        for rows in self.there.there(table).slices(SENT_BYTES):
-            # A user may have added columns to the table.
-            write_deltalake(str(self._place / name), rows, mode="append", schema_mode="merge")
-            self.tables.note_rows(table)
+        # A user may have added columns to the table.
+        if self.spark is not None and size > SENT_BYTES:
+            rows = self.there.read(table)
+            rows.write.format("delta").mode("append").option("mergeSchema", "true").save(place)
+        else:
+            for part in self.there.there(table).slices(SENT_BYTES):
+                write_deltalake(place, part, mode="append", schema_mode="merge")
+        self.tables.note_rows(table)
 
     # --- to the catalog ----------------------------------------------------------------------------------------------
 
@@ -204,7 +199,13 @@ class WorkingCopy:
         now = DeltaTable(place)
         before = DeltaTable(place, version=0 if same is None else same.copied)  # a table begins without rows
         files, old_files = set(now.file_uris()), set(before.file_uris())
-        return _appended(table, sorted(files - old_files)) if old_files <= files else _changed(table, before, now)
+        new, gone = sorted(files - old_files), sorted(old_files - files)
+        is_large = sum(Path(file).stat().st_size for file in (*new, *gone)) > SENT_BYTES
+        if not gone:
+            return _appended(table, new, self.spark)
+        if self.spark is not None and is_large:
+            return _changed_by_spark(table, _read(table, gone, self.spark), _read(table, new, self.spark))
+        return _changed(table, before, now)
 
     def _version(self, name: str) -> int:
         from deltalake import DeltaTable  # not at the top: workers have no use for it
@@ -212,8 +213,17 @@ class WorkingCopy:
         return DeltaTable(str(self._place / name)).version()
 
 
-def _appended(table: Table, files: list[str]) -> Plan | None:
-    """Return the plan that appends the rows of Parquet files: as many rows at a time as Spark is sent."""
+def _read(table: Table, files: Sequence[str], spark: SparkSession) -> DataFrame:
+    """Return the rows of Parquet files of a table."""
+    from jobs.tables.spark_reader import spark_types  # not at the top: most nights need no Spark
+
+    return spark.read.schema(spark_types(table.schema)).parquet(*files)
+
+
+def _appended(table: Table, files: list[str], spark: SparkSession | None) -> Plan | None:
+    """Return the plan that appends the rows of Parquet files: Spark reads many, or as many are sent at a time as it
+    takes.
+    """
     from jobs.tables.copies import row_bytes
 
     about = [pq.read_metadata(file) for file in files]
@@ -222,6 +232,8 @@ def _appended(table: Table, files: list[str]) -> Plan | None:
     if not rows:
         return None
     together = -(-rows * SENT_BYTES // max(stored, SENT_BYTES, rows * row_bytes(table.schema)))
+    if spark is not None and together < rows:
+        return Plan(1, lambda there: there.append(table, _read(table, files, spark), Path(files[0]).name))
     return Plan(-(-rows // together), partial(_append, table, files, together))
 
 
@@ -238,6 +250,26 @@ def _append(table: Table, files: list[str], together: int, there: Tables) -> Non
         there.append(table, waiting, f"{Path(files[0]).name}/{next(name)}")
 
 
+def _key(table: Table) -> list[str]:
+    """Return the columns that say which row is gone. Some keys have fields of a struct: then it is the whole struct."""
+    return [*dict.fromkeys(part.split(".")[0] for part in table.key)]
+
+
+def _changed_by_spark(table: Table, old: DataFrame, new: DataFrame) -> Plan:
+    """Return the plan that changes rows: all those of the files that are new, and of those that are gone.
+
+    They are not compared: the merge reads as many.
+    """
+    gone = old.select(*_key(table)).subtract(new.select(*_key(table)))
+
+    def write(there: Tables) -> None:
+        if not gone.isEmpty():
+            there.delete(table, gone)
+        there.merge(table, new, {name: f"s.{name}" for name in table.schema.names}, insert=True)
+
+    return Plan(2, write)
+
+
 def _changed(table: Table, before: DeltaTable, now: DeltaTable) -> Plan | None:
     """Return the plan that changes rows: their keys say which."""
     from deltalake import QueryBuilder
@@ -247,8 +279,7 @@ def _changed(table: Table, before: DeltaTable, now: DeltaTable) -> Plan | None:
     def rows(sql: str, schema: pa.Schema = table.schema) -> pa.Table:
         return pa.table(asked.execute(sql).read_all()).select(schema.names).cast(schema)
 
-    # Some keys have fields of a struct: then the whole struct says which row is gone.
-    key = pa.schema([table.schema.field(name) for name in dict.fromkeys(part.split(".")[0] for part in table.key)])
+    key = pa.schema([table.schema.field(name) for name in _key(table)])
     names = ", ".join(f'"{name}"' for name in key.names)
     changed = rows("SELECT * FROM now EXCEPT SELECT * FROM before")
     gone = rows(f"SELECT {names} FROM before EXCEPT SELECT {names} FROM now", key)

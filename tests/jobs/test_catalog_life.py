@@ -139,8 +139,10 @@ def test_a_life_in_a_catalog_is_that_of_a_folder(
             catalog.run(first, killed_before=name)
     catalog.run(first, both, killed_before=f"{SCHEMA}.group_states" if published_mb else "group_states")
     maintenance = catalog.night(logs[1], settings="maintenance")
-    answers = catalog.run(both, *catalog.answers(), catalog.report_command(), maintenance)[1:-2]
-    for one, other in zip(answers, quiet, strict=True):
+    questions = [*catalog.answers()]
+    of_copy = [(*question, "--config", str(catalog.place / "night.yaml")) for question in questions if published_mb]
+    answers = catalog.run(both, *of_copy, *questions, catalog.report_command(), maintenance)[1:-2]
+    for one, other in zip(answers, [*quiet[: len(of_copy)], *quiet], strict=True):
         assert one["code"] == other["code"]
         assert sorted(one["printed"].splitlines()) == sorted(other["printed"].splitlines())
     assert catalog.report() == folder.report()

@@ -12,11 +12,14 @@ from pyspark.sql import SparkSession
 
 from jobs import nightly_run, settings
 from jobs.pipeline import decode
+from jobs.pipeline.catalog_nights import working_copy as of_night
 from jobs.tables import working_copy
 from jobs.tables.delta import Tables
+from jobs.tables.kept_copy import kept_copy
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.spark_table import SparkTable
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.null_listener import NullListener
 
@@ -103,29 +106,49 @@ def test_a_night_works_on_a_copy_and_publishes_what_a_folder_has(
 
 
 @pytest.mark.parametrize(
-    ("flags", "why"),
+    ("is_beside", "flags", "why"),
     [
-        ({"engine__published_mb": 0}, "engine.published_mb is 0"),
-        ({"checks__project": "ours"}, "checks.project and checks.data_docs name the tables of the catalog"),
-        ({"input__format": "delta"}, "it reads"),
+        (True, {"engine__published_mb": 0}, "engine.published_mb is 0"),
+        (True, {"checks__project": "ours"}, "checks.project and checks.data_docs name the tables of the catalog"),
+        (False, {"input__format": "delta"}, "it reads"),
+        (False, {"engine__published_mb": 1}, "the copy and the new dumps are larger than engine.published_mb"),
+        (True, {"engine__published_mb": 1}, None),
+        (True, {"input__format": "delta"}, None),
     ],
 )
-def test_a_night_that_is_for_spark_says_why(catalog: Tables, log: Path, flags: dict[str, Any], why: str) -> None:
-    from jobs.pipeline.catalog_nights import working_copy as of_night
-
-    said: list[str] = []
-    with of_night(catalog, chosen(log, **flags), said.append) as copy:
-        assert copy is None
-    assert said[0].startswith(f"Spark makes each step of this night, as {why}")
-
-
-def test_a_night_that_is_too_large_is_for_spark(
-    catalog: Tables, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_night_that_spark_makes_on_the_tables_says_why(
+    catalog: Tables,
+    log: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_beside: bool,
+    flags: dict[str, Any],
+    why: str | None,
 ) -> None:
-    from jobs.pipeline.catalog_nights import working_copy as of_night
-
+    monkeypatch.setattr(working_copy, "is_beside", lambda session: is_beside)
     (log / SEGMENT.parent.name / "00000000000000100000.log").write_bytes(b"\0" * (1 << 20))
     said: list[str] = []
-    with of_night(catalog, chosen(log, engine__published_mb=1), said.append) as copy:
-        assert copy is None
-    assert said == ["Spark makes each step of this night, as it is larger than engine.published_mb"]
+    with of_night(catalog, chosen(log, **flags), said.append) as copy:
+        assert (copy is None) == (why is not None)
+    assert said[0].startswith(f"Spark makes each step of this night on the tables themselves, as {why}") or copy
+
+
+def test_what_would_be_copied_anew_each_night_is_limited(
+    catalog: Tables, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nightly_run.run(catalog, chosen(log), NullListener())
+    monkeypatch.setattr(SparkTable, "size", lambda table: 1 << 20)
+    said: list[str] = []
+    for flags in ({}, {"engine__working_copy": tmp_path / "copy"}):
+        with of_night(catalog, chosen(log, engine__published_mb=1, **flags), said.append) as copy:
+            assert (copy is None) == (not flags)
+    assert said[0].endswith("and engine.working_copy names no folder that keeps it")
+
+
+def test_a_night_on_the_tables_themselves_leaves_no_copy_that_would_be_behind(
+    catalog: Tables, log: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "copy"
+    nightly_run.run(catalog, chosen(log, engine__working_copy=kept), NullListener())
+    assert kept_copy(kept, SCHEMA)
+    nightly_run.run(catalog, chosen(log, engine__working_copy=kept, engine__published_mb=0), NullListener())
+    assert not kept_copy(kept, SCHEMA)

@@ -19,10 +19,11 @@ from jobs.tables.conflicts import ConflictError
 from jobs.tables.copies import rows_here
 from jobs.tables.delta import Tables
 from jobs.tables.format import FORMAT, FORMAT_VERSION
+from jobs.tables.kept_copy import MANIFEST
 from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
 from jobs.tables.one_writer import writing
 from jobs.tables.table import Table, few
-from jobs.tables.working_copy import COPIED, MANIFEST, WorkingCopy, _changed
+from jobs.tables.working_copy import COPIED, WorkingCopy, _changed
 from tests.jobs.frames import assert_same
 
 SCHEMA = "spark_catalog.published"
@@ -52,9 +53,19 @@ def step(number: int) -> dict[str, Any]:
     return row | {"night": "n", "number": number, "started_at": AT, "counts": [("records", number)]}
 
 
+def elsewhere(patched: pytest.MonkeyPatch) -> None:
+    """Spark does not have the files of this machine."""
+    patched.setattr(working_copy, "is_beside", lambda session: False)
+
+
+def all_is_large(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(working_copy, "REPLACED_BYTES", -1)
+    patched.setattr(working_copy, "SENT_BYTES", 1)
+
+
 def renewed(catalog: Tables, place: Path) -> WorkingCopy:
     copy = WorkingCopy(catalog, place)
-    assert copy.renew(MOST) is not None
+    assert copy.renew(MOST)
     return copy
 
 
@@ -81,16 +92,24 @@ def assert_published(spark: SparkSession, place: Path) -> None:
     assert rows(spark, NIGHTLY_STEPS) == [("n", 1), ("n", 2)]
 
 
-@pytest.mark.parametrize(("replaced", "sent"), [(8 << 20, 64 << 20), (-1, 1)], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("patches", "commits"),
+    [((), 2), ((all_is_large, elsewhere), 3), ((all_is_large,), 3)],
+    ids=["small", "large", "large, by Spark"],
+)
 def test_a_published_night_is_in_the_catalog_and_its_copy_goes_on(
-    spark: SparkSession, catalog: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: int, sent: int
+    spark: SparkSession,
+    catalog: Tables,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    patches: tuple[Callable[[pytest.MonkeyPatch], None], ...],
+    commits: int,
 ) -> None:
-    monkeypatch.setattr(working_copy, "REPLACED_BYTES", replaced)
-    monkeypatch.setattr(working_copy, "SENT_BYTES", sent)
+    for patch in patches:
+        patch(monkeypatch)
     with writing(catalog, LENGTH):
         copy = renewed(catalog, tmp_path)
         change(copy.tables)
-        commits = 2 if replaced > 0 else 3
         assert copy.publish() == {"tables": 2, "commits": commits}
         assert copy.publish() == {"tables": 0, "commits": 0}
         copy.keep()
@@ -98,7 +117,7 @@ def test_a_published_night_is_in_the_catalog_and_its_copy_goes_on(
     assert catalog.properties(LEASES)[publication.NOTE] == ""
     assert catalog.properties(DUMPED_FILES)[FORMAT] == str(FORMAT_VERSION)
     with writing(catalog, LENGTH):
-        assert WorkingCopy(catalog, tmp_path).renew(0) == 0
+        assert WorkingCopy(catalog, tmp_path).renew(0)
 
 
 def test_a_catalog_without_tables_gets_them_all_also_empty_ones(
@@ -236,11 +255,19 @@ def test_nothing_is_published_over_what_another_program_wrote_meanwhile(
 
 def test_a_copy_that_is_too_large_is_left_to_spark(catalog: Tables, tmp_path: Path) -> None:
     with writing(catalog, LENGTH):
-        assert WorkingCopy(catalog, tmp_path).renew(1000) is None
+        assert not WorkingCopy(catalog, tmp_path).renew(1000)
         assert not (tmp_path / DUMPED_FILES.name).exists()
 
 
-def test_columns_of_a_user_stay(spark: SparkSession, catalog: Tables, tmp_path: Path) -> None:
+@pytest.mark.parametrize("patch", [lambda patched: None, all_is_large], ids=["small", "large"])
+def test_columns_of_a_user_stay(
+    spark: SparkSession,
+    catalog: Tables,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    patch: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    patch(monkeypatch)
     spark.sql(f"ALTER TABLE {SCHEMA}.dumped_files ADD COLUMNS (owner STRING)")
     spark.sql(f"UPDATE {SCHEMA}.dumped_files SET owner = 'me'")
     with writing(catalog, LENGTH):
