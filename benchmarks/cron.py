@@ -1,11 +1,13 @@
 """Nights as cron runs them, a process each: ``python -m benchmarks.cron [--records N] [--groups N] [--runner RUNNER]``.
 
 The first night has all but the last hundredth of the log, the second the last hundredth (the segments have grown), the
-third nothing new; then a question is asked, twice. Prints JSON: seconds of the clock and of processors of each.
+third nothing new; then a question is asked, twice. Prints a line of JSON for each, as soon as it is known: seconds of
+the clock and of processors, records a second, and the memory of the largest process so far.
 ``--runner spark``: the same with Spark.
 ``--catalog``: each night also through Hive's metastore, which Spark has built in, with the ratios of the clock to the
-folder: ``statements``, by Spark; ``published``, on a working copy that is kept; ``registered``, into a folder whose
-tables are registered there. The metastore does not tell the paths of its tables, so that only Spark opens them.
+folder: ``statements``, by Spark; ``published``, on a working copy that is kept and that answers the question;
+``registered``, into a folder whose tables are registered there; without a name all three. The metastore does not tell
+the paths of its tables, so that only Spark opens them.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from jobs.tables import registered
 registered.registered = lambda *given, **options: None
 main()
 """
+
+HOMES = ("statements", "published", "registered")
 
 SCHEMAS_MADE = """
 import sys
@@ -64,10 +68,11 @@ def hive(place: Path) -> dict[str, Path]:
     return files
 
 
-def night(place: Path, log: Path, runner: str, *options: str) -> dict[str, Any]:
-    """One night by a process of its own; ``options`` say where the tables are."""
-    words = ["nightly", str(log), *options, "--report", str(place / "report.html"), "--json"]
-    return command(words, runner)
+def night(report: Path, log: Path, runner: str, records: int, *options: str) -> dict[str, Any]:
+    """One night with so many new records by a process of its own; ``options`` say where the tables are."""
+    words = ["nightly", str(log), *options, "--report", str(report), "--json"]
+    taken = command(words, runner)
+    return taken | ({"records_per_second": round(records / taken["seconds"])} if records else {})
 
 
 def command(words: Sequence[str], runner: str) -> dict[str, Any]:
@@ -82,7 +87,8 @@ def command(words: Sequence[str], runner: str) -> dict[str, Any]:
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     taken = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
-    return {"seconds": round(time.perf_counter() - began, 1), "processor_seconds": round(taken, 1)}
+    seconds = round(time.perf_counter() - began, 1)
+    return {"seconds": seconds, "processor_seconds": round(taken, 1), "peak_mib": after.ru_maxrss >> 10}
 
 
 def main() -> None:
@@ -90,37 +96,43 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--groups", type=int, default=500)
     parser.add_argument("--runner", choices=("auto", "local", "spark"), default="auto")
-    parser.add_argument("--catalog", action="store_true")
+    parser.add_argument("--catalog", nargs="*", choices=HOMES, metavar="|".join(HOMES))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cron-") as folder:
         place = Path(folder)
         log = place / "log"
         generate(log, given.records, given.groups, partitions=4)
-        whole = {file: file.read_bytes() for file in log.rglob("*.log")}
         hold_back(log, place / "later", LATER)
-        homes = hive(place) if given.catalog else {}
-        folder_options = ("--tables", str(place / "tables"))
+        wanted = given.catalog if given.catalog else HOMES
+        homes = {} if given.catalog is None else {name: file for name, file in hive(place).items() if name in wanted}
+        where = {"folder": ("--tables", str(place / "tables"))}
+        where |= {name: ("--config", str(file)) for name, file in homes.items()}
 
-        def nights() -> dict[str, Any]:
-            made = {"folder": night(place, log, given.runner, *folder_options)}
-            for name, file in homes.items():
-                made[name] = night(place, log, given.runner, "--config", str(file))
-                made[name]["ratio"] = round(made[name]["seconds"] / made["folder"]["seconds"], 2)
-            return made
+        def nights(number: str, records: int) -> None:
+            of_folder = 0.0
+            for name, options in where.items():
+                made = night(place / f"{name}.html", log, given.runner, records, *options)
+                of_folder = of_folder or made["seconds"]
+                tell(night=number, home=name, **made, ratio=round(made["seconds"] / of_folder, 2))
 
-        found = {"first": nights()}
-        for file, data in whole.items():
-            file.write_bytes(data)
-        found["a hundredth"] = nights()
-        found["nothing new"] = nights()
-        places: dict[str, tuple[str, ...]] = {"folder": folder_options}
-        for name, file in homes.items():
-            places[name] = ("--tables", json.loads(file.read_text())["tables"], "--config", str(file))
-        for name, where in places.items():
-            question = ["findings", *where, "--cluster", "default", "--json"]
-            twice = [command(question, given.runner)["seconds"] for _ in range(2)]
-            found.setdefault("answers", {})[name] = twice
-    print(json.dumps({"runner": given.runner, "records": given.records, "groups": given.groups, **found}))
+        later = round(given.records * LATER)
+        nights("first", given.records - later)
+        for held in (place / "later").rglob("*.log"):  # the active segments grow
+            with max((log / held.parent.name).glob("*.log")).open("ab") as segment:
+                segment.write(held.read_bytes())
+        nights("a hundredth", later)
+        nights("nothing new", 0)
+        for name, options in where.items():
+            tables = ("--tables", json.loads(homes[name].read_text())["tables"]) if name in homes else ()
+            question = ["findings", *options, *tables, "--cluster", "default", "--json"]
+            for asked in ("first", "again"):
+                tell(question=asked, home=name, **command(question, given.runner))
+    tell(runner=given.runner, records=given.records, groups=given.groups)
+
+
+def tell(**found: object) -> None:
+    """Print a line of JSON."""
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.tables.spark_errors import one_line
@@ -34,6 +34,15 @@ ATTEMPTS: Final = 5
 """With the pauses between them they take 1.5 s. Another writer of one table is over by then, or will not be soon."""
 PAUSE_S: Final = 0.1
 """Before the second attempt; twice as long before each further one."""
+
+
+class TableCommit(NamedTuple):
+    """A commit in the history of a table: the version that it made, when, Delta's name of what it did, and its note."""
+
+    version: int
+    written_ms: int
+    operation: str
+    note: str | None
 
 
 class ConflictError(CoordinatorAuditError):

@@ -6,20 +6,22 @@ questions, and an answer, too, for what the logs lack, so each of them is read o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from jobs.tables.conflicts import TableCommit
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import check_format
 from jobs.tables.reader import sql_name
-from jobs.tables.spark_reader import columns_of, read
+from jobs.tables.spark_reader import columns_of, commits, details, read
 
 FILE_BYTES: Final = 1 << 16
 """What a file of a table has beside its rows, as far as a size that decides about copying has to know it."""
@@ -57,7 +59,7 @@ class TableCopies:
         self._home = TemporaryDirectory(prefix="coordinator-audit-")
         self._most = most_bytes
         self._places: dict[str, Path | None] = {}
-        self._commits: dict[str, dict[str, object]] = {}
+        self._commits: dict[str, TableCommit] = {}
         self._sizes: dict[str, int] = {}
         self._states: dict[str, tuple[object, ...]] = {}
         self._made = 0
@@ -104,10 +106,10 @@ class TableCopies:
                 if state is None or state != self._states.get(name):
                     self.forget(name)
 
-    def newest_commit(self, name: str) -> dict[str, object]:
-        """Return the newest commit of a table, as Delta's history has it; it is asked for once until ``forget``."""
+    def newest_commit(self, name: str) -> TableCommit:
+        """Return the newest commit of a table; it is asked for once until ``forget``."""
         if name not in self._commits:
-            self._commits[name] = newest_commit(self._spark, self.location, name)
+            (self._commits[name],) = commits(self._spark, sql_name(self.location, name), 1)
         return self._commits[name]
 
     def _copied(self, name: str) -> Path | None:
@@ -127,33 +129,23 @@ class TableCopies:
     def _size(self, name: str) -> int:
         """Return how many bytes a table has at most. To ask Delta takes longer than a copy, and is the last resort."""
         if self._sizes.get(name, self._most + 1) > self._most:
-            details = self._details(name)
-            check_format(self.location, details["properties"])
+            found = details(self._spark, sql_name(self.location, name))
+            check_format(self.location, found["properties"])
             # Asked for before the rows are read: what is committed between both is another state.
-            self._states[name] = _state(details)
-            self._sizes[name] = int(details["sizeInBytes"])
+            self._states[name] = _state(found)
+            self._sizes[name] = int(found["sizeInBytes"])
         return self._sizes[name]
 
     def _state(self, name: str) -> tuple[object, ...] | None:
         """Return what a table has another of after each commit; None: it is not there any more."""
         try:
-            return _state(self._details(name))
+            return _state(details(self._spark, sql_name(self.location, name)))
         except PySparkException:
             return None
 
-    def _details(self, name: str) -> dict[str, Any]:
-        (row,) = self._spark.sql(f"DESCRIBE DETAIL {sql_name(self.location, name)}").collect()
-        return row.asDict()
 
-
-def _state(details: dict[str, object]) -> tuple[object, ...]:
-    return tuple(details[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
-
-
-def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, object]:
-    """Return the newest commit of a table, as Delta's history has it."""
-    (row,) = spark.sql(f"DESCRIBE HISTORY {sql_name(location, name)} LIMIT 1").collect()
-    return row.asDict()
+def _state(found: Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(found[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
 
 
 def rows_here(rows: DataFrame, *, is_empty: bool = False) -> pa.Table:

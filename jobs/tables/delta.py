@@ -16,7 +16,7 @@ import pyarrow as pa
 from coordinator_core.errors import InputError
 from jobs.settings import EngineLimits
 from jobs.tables.columns import sql_type
-from jobs.tables.conflicts import ConflictError, repeated
+from jobs.tables.conflicts import ConflictError, TableCommit, repeated
 from jobs.tables.damage import is_there
 from jobs.tables.engine import Engine, Rows, Session, limits_of, runs_steps, started, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
@@ -256,13 +256,18 @@ class Tables:
             self._copies = None
             copies.close()
 
-    def newest_commit(self, table: Table) -> dict[str, object]:
-        """Return the newest commit of a table, as Spark says it."""
-        from jobs.tables.copies import newest_commit  # not at the top: Python workers have no use for it
+    def newest_commit(self, table: Table) -> TableCommit:
+        """Return the newest commit of a table."""
+        return self.commits(table, 1)[0] if self._copies is None else self._copies.newest_commit(table.name)
 
-        if self._copies is not None:
-            return self._copies.newest_commit(table.name)
-        return newest_commit(self.spark, self.location, table.name)
+    def commits(self, table: Table, most: int) -> list[TableCommit]:
+        """Return the last commits of a table, the newest first."""
+        if self.is_here():
+            from jobs.tables.opened import commits  # not at the top: Python workers have no use for it
+
+            if (found := commits(f"{self.location}/{table.name}", most)) is not None:
+                return found
+        return self.there(table).commits(most)
 
     def are_copied(self, wanted: Iterable[Table]) -> bool:
         """Return whether this process reads copies of all these tables."""
@@ -370,12 +375,7 @@ class Tables:
 
     def operations(self, table: Table, since_s: float) -> list[str]:
         """Return the names of the operations that were committed to a table since a time, of the last ten."""
-        if self.is_here():
-            from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
-
-            history = DeltaTable(f"{self.location}/{table.name}").history(10)
-            return [commit["operation"] for commit in history if commit["timestamp"] / 1000 >= since_s]
-        return self.there(table).operations(since_s)
+        return [commit.operation for commit in self.commits(table, 10) if commit.written_ms / 1000 >= since_s]
 
     def note_rows(self, table: Table) -> None:
         """Take note that others have written rows: a table that this object has created is not empty any more."""

@@ -6,7 +6,9 @@ import os
 from typing import Final
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
+from jobs.tables.conflicts import TableCommit
 from jobs.tables.reader import is_folder
 
 LOG_FOLDER: Final = "_delta_log"
@@ -35,6 +37,17 @@ def opened(place: str, known: Known = _read, *, again: bool = False) -> DeltaTab
     if newest is not None and table.version() == int(newest[0][:20]):
         known[place] = newest, table
     return table
+
+
+def commits(place: str, most: int) -> list[TableCommit] | None:
+    """Return the last commits of a table, the newest first; None: delta-rs does not know a feature of it."""
+    try:
+        found = opened(place).history(most)
+    except DeltaError:
+        return None
+    return [
+        TableCommit(each["version"], each["timestamp"], each["operation"], each.get("userMetadata")) for each in found
+    ]
 
 
 def _newest(place: str) -> Newest | None:

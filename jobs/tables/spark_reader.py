@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import Schema
@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
 from jobs.tables.columns import sql_type
+from jobs.tables.conflicts import TableCommit
 from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, sql_name, sql_text, with_names
 from jobs.tables.spark_errors import one_line
 
@@ -73,6 +74,21 @@ def read(spark: SparkSession, location: str, table: str) -> DataFrame:
             raise missing_table(location, table) from error
         raise InputError(f"table {name} cannot be read: {one_line(error)}") from error
     return rows
+
+
+def commits(spark: SparkSession, name: str, most: int) -> list[TableCommit]:
+    """Return the last commits of a table, the newest first."""
+    return [
+        TableCommit(row.version, round(row.timestamp.timestamp() * 1000), row.operation, row.userMetadata)
+        for row in spark.sql(f"DESCRIBE HISTORY {name} LIMIT {most}").collect()
+    ]
+
+
+def details(spark: SparkSession, name: str) -> Mapping[str, Any]:
+    """Return what Delta tells of a table: its properties and files."""
+    (row,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
+    found: Mapping[str, Any] = row.asDict()
+    return found
 
 
 class SparkReader:

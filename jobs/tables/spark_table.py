@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.tables.conflicts import LATE
+from jobs.tables.conflicts import LATE, TableCommit
 from jobs.tables.copies import row_bytes, rows_here
 from jobs.tables.reader import Value, is_catalog_name, sql_name, sql_text, with_names
-from jobs.tables.spark_reader import DIALECT, columns_of, read, sent, spark_types
+from jobs.tables.spark_reader import DIALECT, columns_of, commits, details, read, sent, spark_types
 from jobs.tables.table import Table
 
 NOW: Final = "coalesce(try_cast('now' AS timestamp), current_timestamp())"
@@ -23,14 +23,6 @@ write, but in MERGE before the commit begins: it is for a Spark that does not kn
 RETENTION: Final = "delta.deletedFileRetentionDuration"
 """Property of a table, which says how long VACUUM keeps files: Delta refuses a RETAIN of less, and the session's way
 around that is a configuration that serverless compute does not know."""
-
-
-class TableCommit(NamedTuple):
-    """A commit in the history of a table: the version that it made, when, and Delta's name of what it did."""
-
-    version: int
-    written_ms: int
-    operation: str
 
 
 class SparkTable:
@@ -65,12 +57,7 @@ class SparkTable:
 
     def commits(self, most: int) -> list[TableCommit]:
         """Return the last commits, the newest first."""
-        rows = self._spark.sql(f"DESCRIBE HISTORY {self._name} LIMIT {most}").collect()
-        return [TableCommit(row.version, round(row.timestamp.timestamp() * 1000), row.operation) for row in rows]
-
-    def operations(self, since_s: float) -> list[str]:
-        """Return the names of the operations that were committed since a time, of the last ten."""
-        return [commit.operation for commit in self.commits(10) if commit.written_ms / 1000 >= since_s]
+        return commits(self._spark, self._name, most)
 
     def restore(self, version: int) -> None:
         """Make the table what it was at a version, as a new version."""
@@ -78,8 +65,7 @@ class SparkTable:
 
     def size(self) -> int:
         """Return the size of its files in bytes."""
-        (row,) = self._spark.sql(f"DESCRIBE DETAIL {self._name}").select("sizeInBytes").collect()
-        return int(row.sizeInBytes)
+        return int(details(self._spark, self._name)["sizeInBytes"])
 
     def slices(self, most_bytes: int) -> Iterator[pa.Table]:
         """Yield all rows, about so many bytes of them at a time: each slice is one more reading of the table."""

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from jobs.tables import publication
 from jobs.tables.catalog import CATALOG
-from jobs.tables.conflicts import MAINTENANCE, ConflictError
+from jobs.tables.conflicts import MAINTENANCE, ConflictError, TableCommit
 from jobs.tables.damage import find, is_there
 from jobs.tables.delta import SENT_BYTES, Tables
 from jobs.tables.engine import is_beside
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
-    from jobs.tables.spark_table import TableCommit
 
 COPIED: Final = {name: table for name, table in CATALOG.items() if table.key and table is not LEASES}
 """The tables that a night works on, by name. The lease stays where others look for it, and a table without a key has
