@@ -19,7 +19,7 @@ from jobs.tables.spark_errors import one_line
 T = TypeVar("T")
 
 LATE: Final = "coordinator-audit: the lease may have ended before this commit began"
-"""What Spark says, for ``Tables.in_time``, instead of committing. Whether the lease has ended is asked then."""
+"""What Spark says, where ``SparkTable`` asks, instead of committing. Whether the lease has ended is asked then."""
 
 CONFLICT: Final = re.compile(
     r"\ACommitFailedError|DELTA_CONCURRENT_|DELTA_METADATA_CHANGED"

@@ -117,12 +117,7 @@ def test_a_night_works_on_a_copy_and_publishes_what_a_folder_has(
     ],
 )
 def test_a_night_that_spark_makes_on_the_tables_says_why(
-    catalog: Tables,
-    log: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_beside: bool,
-    flags: dict[str, Any],
-    why: str | None,
+    catalog: Tables, log: Path, monkeypatch: pytest.MonkeyPatch, is_beside: bool, flags: dict[str, Any], why: str | None
 ) -> None:
     monkeypatch.setattr(working_copy, "is_beside", lambda session: is_beside)
     (log / SEGMENT.parent.name / "00000000000000100000.log").write_bytes(b"\0" * (1 << 20))

@@ -27,6 +27,7 @@ from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, LeaseLostError, LeaseOwner, held
 from jobs.tables.nightly import DUMPED_FILES, LEASES
 from jobs.tables.spark_reader import columns_of, spark_types
+from jobs.tables.spark_table import SparkTable
 from jobs.tables.table import Table, few
 
 pytestmark = pytest.mark.long
@@ -213,12 +214,12 @@ def test_a_run_that_stood_still_before_spark_began_commits_nothing(
     """Another run takes the lease between the check of it and the moment at which Spark opens the table."""
     threads = SimpleNamespace(Event=threading.Event, Lock=threading.Lock, Thread=NoThread)
     monkeypatch.setattr(lease, "threading", threads)
-    in_time = Tables.in_time
+    in_time = SparkTable._in_time
     stops = iter([SHORT.total_seconds() + 0.5])
 
-    def late(self: Tables) -> str:
+    def late(self: SparkTable) -> str:
         condition = in_time(self)
-        if self is tables and (stop := next(stops, None)) is not None:
+        if (stop := next(stops, None)) is not None:
             time.sleep(stop)
             other = Tables(tables.spark, tables.location)
             with held(other, WRITER, HOUR, [DUMPED_FILES]) as (_, before):
@@ -226,7 +227,7 @@ def test_a_run_that_stood_still_before_spark_began_commits_nothing(
                 other.merge(DUMPED_FILES, rows_of("c"), UPDATE, insert=True)
         return condition
 
-    monkeypatch.setattr(Tables, "in_time", late)
+    monkeypatch.setattr(SparkTable, "_in_time", late)
     with held(tables, WRITER, SHORT), pytest.raises(LeaseLostError):
         write(tables)
     assert next(stops, None) is None
@@ -261,7 +262,7 @@ def test_what_asks_for_the_time_fits_the_columns_of_each_table(
 ) -> None:
     tables = Tables(spark, str(tmp_path))
     tables.check_lease = lambda *, ask=False: datetime.now(UTC) + HOUR
-    found = tables.commit(table, lambda: tables._there(table)._in_spark(few(table, [])))
+    found = tables.commit(table, lambda: tables.there(table)._in_spark(few(table, [])))
     assert columns_of(found) == table.schema
 
 
