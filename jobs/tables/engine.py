@@ -7,6 +7,7 @@ job that Spark plans and runs takes longer than the reading of a small table; mo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -82,8 +83,11 @@ def works_here(session: Session, location: str) -> bool:
 
 
 def is_beside(session: SparkSession) -> bool:
-    """Return whether Spark runs in a process beside this one, so that both have the same files."""
-    return (master(session) or "").startswith("local")
+    """Return whether Spark runs in a process beside this one, so that both have the same files.
+
+    On Databricks they do not: a path is one of DBFS there, even if the driver is the only machine.
+    """
+    return DATABRICKS not in os.environ and (master(session) or "").startswith("local")
 
 
 def runs_steps(session: Session) -> TypeGuard[SparkSession]:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from coordinator_core.errors import InputError
 from jobs.tables.catalog import CATALOG
-from jobs.tables.engine import DATABRICKS, master
+from jobs.tables.engine import is_beside
 from jobs.tables.reader import can_open, is_folder, sql_name
 from jobs.tables.spark_errors import one_line
 
@@ -90,7 +90,7 @@ def registered(spark: SparkSession, schema: str, *, works_in_store: bool) -> Reg
     beside this process; where the catalog does not tell the paths; and where the tables do not lie in one folder, each
     in one of its name. ``works_in_store``: this process works with tables in an object store.
     """
-    if DATABRICKS in os.environ or not (master(spark) or "").startswith("local"):
+    if not is_beside(spark):
         return None
     try:
         told = spark.sql(f"SHOW TABLE EXTENDED IN {schema} LIKE '*'").collect()

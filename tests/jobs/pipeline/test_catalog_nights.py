@@ -15,6 +15,7 @@ from jobs.pipeline import decode
 from jobs.pipeline.catalog_nights import working_copy as of_night
 from jobs.tables import working_copy
 from jobs.tables.delta import Tables
+from jobs.tables.engine import DATABRICKS, is_beside, works_here
 from jobs.tables.kept_copy import kept_copy
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
@@ -125,6 +126,15 @@ def test_a_night_that_spark_makes_on_the_tables_says_why(
     with of_night(catalog, chosen(log, **flags), said.append) as copy:
         assert (copy is None) == (why is not None)
     assert said[0].startswith(f"Spark makes each step of this night on the tables themselves, as {why}") or copy
+
+
+def test_spark_of_databricks_has_files_of_its_own(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert is_beside(spark)
+    monkeypatch.setenv(DATABRICKS, "17.3")
+    assert not is_beside(spark)
+    assert not works_here(spark, str(tmp_path))
 
 
 def test_what_would_be_copied_anew_each_night_is_limited(
