@@ -242,10 +242,14 @@ def make_finding(
     level: Level | None = None,
     subject: str | None = None,
     is_open: bool = False,
+    complete: bool,
     log_topic: str = GROUP_LOG,
-    complete: bool = True,
 ) -> FindingRow:
-    """Return a finding with its level (None: that of the kind), its score, and the first positions of its evidence."""
+    """Return a finding with its level (None: that of the kind), its score, and the first positions of its evidence.
+
+    ``complete``: nothing is missing of the rows that it is made from. What the logs lack takes that away, for a group
+    in ``GroupHistory.finding``, and for the cluster in ``about_cluster``.
+    """
     return FindingRow(
         group_id,
         group_type,

@@ -119,10 +119,12 @@ class Knowledge:
     missing_ends: Mapping[str, str] = field(default_factory=dict)
 
     def shows_all_since(self, time_ms: int) -> bool:
-        """Return whether nothing about any group is missing from a time on: no partition, offset or readable record."""
+        """Return whether nothing about any group is missing from a time on: no partition, offset or readable record,
+        nor a group that was there then and whose records were lost before.
+        """
         is_readable = not self.lost.unreadable and not self.lost.unplaced
         is_whole = self.whole_from_ms is None or self.whole_from_ms < time_ms
-        return is_whole and is_readable and self.given.are_all and not self.without_times
+        return is_whole and is_readable and self.lists_all and not self.without_times
 
     @property
     def lists_all(self) -> bool:

@@ -30,7 +30,8 @@ RETURNED = (
 LIVES = f"""
 SELECT group_id, CASE WHEN group_type = '{GroupType.CONNECT}' THEN '{CONNECT_LOG}' ELSE '{GROUP_LOG}' END AS topic,
   e.opened.partition AS log_partition, min(e.opened.timestamp_ms) AS first_ms,
-  CASE WHEN count(e.ended.timestamp_ms) = count(*) THEN max(e.ended.timestamp_ms) END AS last_ms
+  CASE WHEN count(e.ended.timestamp_ms) = count(*) THEN max(e.ended.timestamp_ms) END AS last_ms,
+  min(CASE WHEN e.history_complete THEN e.opened.timestamp_ms END) AS whole_ms
 FROM $group_epochs AS e WHERE e.cluster = :cluster
 GROUP BY group_id, CASE WHEN group_type = '{GroupType.CONNECT}' THEN '{CONNECT_LOG}' ELSE '{GROUP_LOG}' END,
   e.opened.partition
@@ -74,7 +75,8 @@ def stored_lost_members(tables: TableReader, cluster: str) -> Iterator[LostMembe
 def stored_lives(tables: TableReader, cluster: str) -> Iterator[GroupLife]:
     """Yield over which times the groups of a cluster were in the partitions of coordinators' logs."""
     for row in tables.rows(LIVES, cluster=cluster):
-        yield GroupLife(row["group_id"], row["topic"], row["log_partition"], row["first_ms"], row["last_ms"])
+        place, first_ms = (row["topic"], row["log_partition"]), row["first_ms"]
+        yield GroupLife(row["group_id"], *place, first_ms, row["last_ms"], row["whole_ms"] == first_ms)
 
 
 def stored_lost_sessions(tables: TableReader, cluster: str) -> Iterator[LostSession]:

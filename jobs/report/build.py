@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, listed, urgency
-from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
-from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
+from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
@@ -96,9 +95,7 @@ class ReportHeader(NamedTuple):
         return begins and (self.since_ms is None or until_ms >= self.since_ms)
 
 
-def build(
-    histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader, shows_all: ShowsAll = all_shown
-) -> Report:
+def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader, shows_all: ShowsAll) -> Report:
     """Return the report. ``source.warnings`` may grow while the histories are read; ``shows_all`` is called then."""
     signs, parts, at_end = list[ClusterSigns](), list[GroupPart](), NO_TOPICS
     for history in histories:

@@ -100,6 +100,7 @@ class ReportedFinding(NamedTuple):
     until_ms: int
     is_open: bool
     detail: str
+    history_complete: bool
 
     @classmethod
     def of(cls, row: FindingRow) -> ReportedFinding:
@@ -110,9 +111,15 @@ class ReportedFinding(NamedTuple):
         """Return the finding as it was when it was seen last, over by ``now_ms``."""
         group_id = None if key == CLUSTER else key[1]
         kept = {name: value for name, value in self._asdict().items() if name not in ("kind", "until_ms", "is_open")}
-        level = Level(kept.pop("level"))
+        level, complete = Level(kept.pop("level")), kept.pop("history_complete")
         return make_finding(
-            FindingKind[self.kind.upper()], **kept, evidence=(), level=level, group_id=group_id, until_ms=now_ms
+            FindingKind[self.kind.upper()],
+            **kept,
+            evidence=(),
+            level=level,
+            group_id=group_id,
+            until_ms=now_ms,
+            complete=complete,
         )
 
     def is_same(self, row: FindingRow) -> bool:

@@ -441,7 +441,7 @@ class FollowedGroups:
         self._is_cluster_changed = False
         signs = ClusterSigns.of_all(group.signs for group in self.groups.values())
         of_groups = (row for group in self.groups.values() for row in group.findings)
-        is_whole = all(log.is_whole for log in self._logs_of(Family.GROUP))
+        is_whole = all(log.is_whole for log in (*self._logs_of(Family.GROUP), *self._logs_of(Family.CONNECT)))
         self.of_cluster, self._storms = about_cluster(
             signs, self._topics_at_end(), of_groups, self._limits, lambda since_ms: is_whole
         )

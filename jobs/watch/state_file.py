@@ -61,7 +61,7 @@ from jobs.watch.followed_share_state import FollowedShareState
 from jobs.watch.live_topics import TopicList
 from jobs.watch.new_rows import LogPlace
 
-FORM: Final = f"3.{VERSION}"
+FORM: Final = f"4.{VERSION}"
 """The form of the file: that of its tables, and that of stored state."""
 
 BUSY_S: Final = 0.5

@@ -6,6 +6,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.report.build import ReportHeader, build
 from jobs.report.data import Report
 from jobs.settings import load
+from tests.core.audit.histories import all_shown
 from tests.core.history.logs import GroupLog, current, epoch, gone, member, target, target_epoch
 
 
@@ -13,7 +14,7 @@ def large_report(groups: int, rebalances: int) -> Report:
     """So many groups, and so many rebalances in all."""
     each = rebalances // groups
     histories = (_history(f"team-{number % 17}.service-{number}", each, number) for number in range(groups))
-    return build(histories, load().findings, ReportHeader("large", "test", 0, (), True, []))
+    return build(histories, load().findings, ReportHeader("large", "test", 0, (), True, []), all_shown)
 
 
 def report_of_a_large_group(members: int, partitions: int) -> Report:
@@ -34,7 +35,9 @@ def report_of_a_large_group(members: int, partitions: int) -> Report:
         units = (*held[members - step], *held[step])
         log.write(target(heir, *units), target_epoch(step), after_ms=900)
         log.write(current(heir, step, *units), after_ms=400)
-    return build([_as_history("large", log)], load().findings, ReportHeader("large", "test", 0, (), True, []))
+    return build(
+        [_as_history("large", log)], load().findings, ReportHeader("large", "test", 0, (), True, []), all_shown
+    )
 
 
 def _history(group_id: str, rebalances: int, number: int) -> GroupHistory:

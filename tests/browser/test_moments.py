@@ -21,7 +21,7 @@ from coordinator_core.records import GROUP_LOG
 from jobs.report.build import ReportHeader, build
 from jobs.report.render import to_html
 from jobs.settings import load
-from tests.core.audit.histories import assignment, at, epoch, member, rebalance
+from tests.core.audit.histories import all_shown, assignment, at, epoch, member, rebalance
 
 START = 1_800_000_000_000 // 86_400_000 * 86_400_000
 """Midnight, so that a time of day is that many seconds after it."""
@@ -60,7 +60,9 @@ def history() -> GroupHistory:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("moments") / "report.html"
-    made = build([history(), GroupHistory("other", 5)], load().findings, ReportHeader("c", "1", 0, (), True, []))
+    made = build(
+        [history(), GroupHistory("other", 5)], load().findings, ReportHeader("c", "1", 0, (), True, []), all_shown
+    )
     file.write_text(to_html(made), "utf-8")
     return file
 
@@ -111,7 +113,7 @@ def test_before_the_first_commit_there_is_none(page):
 
 def test_behind_records_that_are_missing_nothing_is_claimed(browser, tmp_path):
     lost = LostRecords(read={(GROUP_LOG, 0): LogExtent(9, 400, 201)})
-    made = build([replace(history(), lost=lost)], load().findings, ReportHeader("c", "1", 0, (), True, []))
+    made = build([replace(history(), lost=lost)], load().findings, ReportHeader("c", "1", 0, (), True, []), all_shown)
     file = tmp_path / "report.html"
     file.write_text(to_html(made), "utf-8")
     page = browser.new_page(offline=True)

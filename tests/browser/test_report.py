@@ -17,6 +17,7 @@ from jobs.report.build import ReportHeader, build
 from jobs.report.render import to_html
 from jobs.settings import load
 from tests.commands import run_command
+from tests.core.audit.histories import all_shown
 from tests.shared_data import ROOT
 
 GROUP = "A-coop-a2d7"
@@ -139,7 +140,7 @@ def test_a_link_to_a_group_that_is_not_there(opened, report):
 def test_a_group_opens_whatever_its_id_is(browser, tmp_path, group_id):
     found = [GroupHistory(group_id, 5), GroupHistory("another", 5)]
     (tmp_path / "r.html").write_text(
-        to_html(build(found, load().findings, ReportHeader("c", "1", 0, (), True, []))), "utf-8"
+        to_html(build(found, load().findings, ReportHeader("c", "1", 0, (), True, []), all_shown)), "utf-8"
     )
     page = browser.new_page()
     page.goto((tmp_path / "r.html").as_uri())

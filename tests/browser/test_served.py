@@ -27,6 +27,7 @@ from jobs.serve.server import served
 from jobs.serve.site import Site
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from tests.core.audit.histories import all_shown
 from tests.shared_data import ROOT
 
 GROUP = "A-coop-a2d7"
@@ -45,7 +46,7 @@ def running() -> Iterator[Running]:
     chosen = load(environment={})
     logs = find_logs([Path(ROOT, "data/samples/logs")])
     histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
-    report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []))
+    report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []), all_shown)
     times = {history.group_id: GroupTimes.of(history) for history in histories}
     place, live = (
         ServedLogs(LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: chosen)), chosen.findings, {}),

@@ -26,8 +26,7 @@ from coordinator_core.audit.findings import (
     two_owners,
     unassigned,
 )
-from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
-from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
+from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, first_of
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
@@ -156,7 +155,7 @@ def _is_within(flap: FindingRow, storm: FindingRow, driver: str | None = None) -
 
 
 def findings_of_cluster(
-    histories: Iterable[GroupHistory], limits: Thresholds, shows_all: ShowsAll = all_shown
+    histories: Iterable[GroupHistory], limits: Thresholds, shows_all: ShowsAll
 ) -> Iterator[FindingRow]:
     """Yield the findings of all groups of a cluster, and those about the cluster itself.
 

@@ -17,6 +17,7 @@ from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, Coordinat
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import COORDINATOR_AWAY
+from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LOG_TOPICS, Family
 
 SEEN: Final = (
@@ -36,19 +37,21 @@ class GroupLife(NamedTuple):
     partition: Annotated[int, "its partition"]
     first_ms: Annotated[int, "when its first epoch began there"]
     last_ms: Annotated[int | None, "when its last epoch there ended; null: it lasts"]
+    history_complete: Annotated[bool, "true if the log shows that it was not there before"]
 
 
 def group_lives(history: GroupHistory) -> Iterator[GroupLife]:
     """Yield the life of a group in each log partition in which it has epochs."""
-    by_place: dict[tuple[str, int], list[tuple[int, int | None]]] = {}
+    by_place: dict[tuple[str, int], list[GroupEpochRow]] = {}
     for row in history.epochs:
         topic = LOG_TOPICS[Family.CONNECT if row.group_type == GroupType.CONNECT else Family.GROUP]
-        ended = None if row.ended is None else row.ended.timestamp_ms
-        by_place.setdefault((topic, row.opened.partition), []).append((row.opened.timestamp_ms, ended))
-    for (topic, partition), spans in sorted(by_place.items()):
-        ends = [end for _, end in spans if end is not None]
-        last = max(ends) if len(ends) == len(spans) else None
-        yield GroupLife(history.group_id, topic, partition, min(begin for begin, _ in spans), last)
+        by_place.setdefault((topic, row.opened.partition), []).append(row)
+    for (topic, partition), rows in sorted(by_place.items()):
+        ends = [row.ended.timestamp_ms for row in rows if row.ended is not None]
+        last = max(ends) if len(ends) == len(rows) else None
+        first = min(row.opened.timestamp_ms for row in rows)
+        is_whole = any(row.history_complete and row.opened.timestamp_ms == first for row in rows)
+        yield GroupLife(history.group_id, topic, partition, first, last, is_whole)
 
 
 class LostMember(NamedTuple):
@@ -121,15 +124,13 @@ def _finding(
     since_ms = min(time.since.timestamp_ms for time in times)
     until_ms = max(topics.reach.until_ms, topics.seen_ms) if is_open else max(time.until_ms or 0 for time in times)
     places = {(time.topic, time.partition) for time in times}
-    groups = sorted(
-        {
-            life.group_id
-            for life in lives
-            if (life.topic, life.partition) in places
-            and life.first_ms <= until_ms
-            and (life.last_ms is None or life.last_ms >= since_ms)
-        }
-    )
+    there = [
+        life
+        for life in lives
+        if (life.topic, life.partition) in places and (life.last_ms is None or life.last_ms >= since_ms)
+    ]
+    groups = sorted({life.group_id for life in there if life.first_ms <= until_ms})
+    are_all = all(life.history_complete for life in there if life.group_id not in groups)
     named = f" ({first_of(groups)})" if groups else ""
     how = "has been away for at least" if is_open else "was away for"
     ended = "" if is_open else f" until {utc(until_ms)}"
@@ -157,7 +158,7 @@ def _finding(
         is_open=is_open,
         level=Level.NOTICE if is_quick and not members else None,
         log_topic=LOG_TOPICS[Family.METADATA],
-        complete=is_seen or topics.reach.covers(since_ms, until_ms),
+        complete=are_all and (is_seen or topics.reach.covers(since_ms, until_ms)),
     )
     return finding._replace(certainty=SEEN) if is_seen else finding
 

@@ -7,7 +7,7 @@ to show for it is covered by that, and is left out of lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -20,14 +20,7 @@ from coordinator_core.audit.findings.coordinator_away import (
     lost_members,
 )
 from coordinator_core.audit.findings.short_lived import GroupStay, group_stays, short_lived
-from coordinator_core.audit.findings.stood_still import (
-    LostSession,
-    ShowsAll,
-    all_shown,
-    in_order,
-    lost_sessions,
-    stood_still,
-)
+from coordinator_core.audit.findings.stood_still import LostSession, in_order, lost_sessions, stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
@@ -44,6 +37,10 @@ A_FEW_DEPLOYS: Final = 10
 """The deploys of so many groups are told one by one: each says what its clients should do."""
 OF_LOG_PARTITIONS: Final = (FindingKind.NO_COORDINATOR, FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD)
 """Kinds of findings about a log partition, which are made from those of its groups."""
+OF_ALL_TIMES: Final = (FindingKind.SHORT_LIVED_GROUPS, *OF_LOG_PARTITIONS)
+"""Kinds that count groups of any time: one before the first that is known would count, too."""
+ShowsAll = Callable[[int], bool]
+"""Whether the logs lack nothing about any group from a time (ms) on, nor hide one that was there before."""
 COVERED: Final[Mapping[str, frozenset[str]]] = {
     str(FindingKind.REBALANCE_STORM): frozenset(
         map(
@@ -112,23 +109,26 @@ class CoveredRows(NamedTuple):
 
 
 def about_cluster(
-    signs: ClusterSigns,
-    topics: TopicsAtEnd,
-    of_groups: Iterable[FindingRow],
-    limits: Thresholds,
-    shows_all: ShowsAll = all_shown,
+    signs: ClusterSigns, topics: TopicsAtEnd, of_groups: Iterable[FindingRow], limits: Thresholds, shows_all: ShowsAll
 ) -> tuple[list[FindingRow], list[CoveredRows]]:
     """Return the findings about a cluster, and those of them that say what many groups have at once.
 
     ``signs`` are those of all groups, ``of_groups`` their findings: those of kinds in COVERED count.
+    A finding counts groups, or what they have: it is not complete where the logs may lack a group of its time, or of
+    so long before that it would be part of the same.
     """
+
+    def known(row: FindingRow) -> FindingRow:
+        since_ms = 0 if row.kind in OF_ALL_TIMES else row.since_ms - SAME_MINUTE_MS
+        return row if shows_all(since_ms) else row._replace(history_complete=False)
+
     away = list(coordinator_away(signs.lives, signs.lost, topics, limits))
-    still = list(stood_still(in_order(signs.sessions), limits, shows_all, away))
+    still = list(stood_still(in_order(signs.sessions), limits, away))
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
     storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)], limits)
-    storms = [storm for storm in storms if storm.row.kind not in limits.off]
-    rows = [*away, *still, *(storm.row for storm in storms), *short_lived(signs.stays, limits)]
+    storms = [storm._replace(row=known(storm.row)) for storm in storms if storm.row.kind not in limits.off]
+    rows = [*map(known, [*away, *still, *short_lived(signs.stays, limits)]), *(storm.row for storm in storms)]
     return [row for row in rows if row.kind not in limits.off], storms
 
 

@@ -61,4 +61,5 @@ def short_lived(stays: Iterable[GroupStay], limits: Thresholds) -> Iterator[Find
             subject=name,
             since_ms=alike[0].joined.timestamp_ms,
             until_ms=max(stay.left_ms for stay in alike),
+            complete=True,
         )

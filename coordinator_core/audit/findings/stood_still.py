@@ -8,7 +8,7 @@ cluster.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -28,8 +28,6 @@ LOST = GONE - {HOW[EventKind.MEMBER_LEFT][1]}
 """How a session may have been lost: a member that left, as a broker's log says, may come back under its id, too."""
 MOST_NAMED = 5
 """A finding names at most this many groups."""
-ShowsAll = Callable[[int], bool]
-"""Whether the logs lack nothing about any group from a time (ms) on: a member of another group may be missing."""
 
 
 class LostSession(NamedTuple):
@@ -63,16 +61,8 @@ def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
                 )
 
 
-def all_shown(since_ms: int) -> bool:
-    """Return True: nothing is missing."""
-    return True
-
-
 def stood_still(
-    sessions: Iterable[LostSession],
-    limits: Thresholds,
-    shows_all: ShowsAll = all_shown,
-    away: Sequence[FindingRow] = (),
+    sessions: Iterable[LostSession], limits: Thresholds, away: Sequence[FindingRow] = ()
 ) -> Iterator[FindingRow]:
     """Yield a finding for each time at which enough members of enough groups lost their sessions together.
 
@@ -83,10 +73,10 @@ def stood_still(
     together: list[LostSession] = []
     for session in sessions:
         if together and session.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
-            yield from _finding(together, limits, shows_all)
+            yield from _finding(together, limits)
             together = []
         together.append(session)
-    yield from _finding(together, limits, shows_all)
+    yield from _finding(together, limits)
 
 
 def _is_behind(at: LogPosition, away: FindingRow) -> bool:
@@ -102,7 +92,7 @@ def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
     )
 
 
-def _finding(sessions: Sequence[LostSession], limits: Thresholds, shows_all: ShowsAll) -> Iterator[FindingRow]:
+def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
     groups = Counter(session.group_id for session in sessions)
     members = len({(session.group_id, session.member_id) for session in sessions})
     if members < limits.stood_still_members or len(groups) < limits.stood_still_groups:
@@ -129,5 +119,5 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds, shows_all: Sho
         subject=hosts[0].lstrip("/") if len(hosts) == 1 else None,
         since_ms=first_ms,
         until_ms=max(session.back_ms for session in sessions),
-        complete=all(session.history_complete for session in sessions) and shows_all(first_ms - TOGETHER_MS),
+        complete=all(session.history_complete for session in sessions),
     )

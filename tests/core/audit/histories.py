@@ -16,6 +16,11 @@ def at(offset: int, time_ms: int | None = None) -> LogPosition:
     return LogPosition(0, offset, 1_000 * offset if time_ms is None else time_ms)
 
 
+def all_shown(since_ms: int) -> bool:
+    """The logs of a cluster lack nothing."""
+    return True
+
+
 def cause(kind: str, member_id: str | None, position: LogPosition) -> Cause:
     return Cause(kind, member_id, None, (), None, None, "group log", position)
 

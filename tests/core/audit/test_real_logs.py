@@ -24,6 +24,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
+from tests.core.audit.histories import all_shown
 from tests.core.real_logs import clients, histories, life, unpacked, wild
 from tests.core.recorded import SAMPLES
 from tests.jobs.logs import batches
@@ -35,7 +36,7 @@ UNASSIGNED = FindingKind.UNASSIGNED_PARTITIONS
 
 
 def found_in_wild() -> list[FindingRow]:
-    return list(findings_of_cluster(histories(wild()).values(), LIMITS))
+    return list(findings_of_cluster(histories(wild()).values(), LIMITS, all_shown))
 
 
 def test_members_that_come_back_under_their_ids_were_not_restarted() -> None:
@@ -55,7 +56,7 @@ def test_a_planned_restart_that_harmed_nobody_is_a_notice() -> None:
     was shut down again at the end of the log: of that no finding tells.
     """
     logs = find_logs([SAMPLES])
-    found = listed(findings_of_cluster(group_histories(logs, lambda _: None), LIMITS))
+    found = listed(findings_of_cluster(group_histories(logs, lambda _: None), LIMITS, all_shown))
     (away,) = [row for row in found if row.kind == FindingKind.COORDINATOR_AWAY]
     assert (away.level, away.group_id, away.value, away.subject) == (Level.NOTICE, None, 22_953, "broker 1")
     assert [row.level for row in found[: found.index(away)]] == [Level.ALARM, Level.WARNING]
@@ -194,7 +195,9 @@ def findings_in(name: str) -> list[FindingRow]:
     """Those of a log under ``tests/data``, with the targets judged."""
     logs = find_logs([unpacked(name)])
     settings = load(environment={})
-    return listed(findings_of_cluster(group_histories(logs, lambda _: None, audit=settings.audit), settings.findings))
+    return listed(
+        findings_of_cluster(group_histories(logs, lambda _: None, audit=settings.audit), settings.findings, all_shown)
+    )
 
 
 def test_a_healthy_cluster_is_quiet() -> None:

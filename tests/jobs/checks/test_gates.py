@@ -27,7 +27,7 @@ def gate(*accepted: dict[str, Any], level: str = "warning") -> Gate:
 
 
 def finding(kind: FindingKind, group_id: str | None = "g", value: int = 1) -> FindingRow:
-    return make_finding(kind, value, 1, "", [AT], group_id=group_id, since_ms=1, until_ms=1)
+    return make_finding(kind, value, 1, "", [AT], group_id=group_id, since_ms=1, until_ms=1, complete=True)
 
 
 def test_any_finding_means_alarms_and_warnings_and_a_named_kind_counts_at_any_level() -> None:

@@ -327,7 +327,7 @@ def test_promtool_accepts_the_example_alerts():
 
 def test_findings_that_go_on_are_counted_by_their_level():
     found = [
-        make_finding(kind, 1, 1, "", [], since_ms=1, until_ms=2, group_id=group_id, is_open=is_open)
+        make_finding(kind, 1, 1, "", [], since_ms=1, until_ms=2, group_id=group_id, is_open=is_open, complete=True)
         for kind, group_id, is_open in (
             (FindingKind.UNASSIGNED_PARTITIONS, "g", True),
             (FindingKind.UNASSIGNED_PARTITIONS, "g", True),

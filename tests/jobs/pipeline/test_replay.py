@@ -40,6 +40,7 @@ from jobs.tables.history import GROUP_STATES, REPLAYED
 from jobs.tables.results import FINDINGS
 from jobs.tables.spark_reader import sent
 from jobs.tables.table import Table
+from tests.core.audit.histories import all_shown
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.frames import assert_rows, assert_same
@@ -109,7 +110,7 @@ def _strange_log() -> Iterator[bytes]:
 def test_findings_are_those_of_the_logs(sample):
     limits = sample.settings.findings
     logs = group_histories(find_logs([SAMPLE_LOGS]), pytest.fail, audit=AuditSettings())
-    assert_rows(sample.table("findings").drop("cluster"), map(plain, findings_of_cluster(logs, limits)))
+    assert_rows(sample.table("findings").drop("cluster"), map(plain, findings_of_cluster(logs, limits, all_shown)))
 
 
 @pytest.mark.parametrize(

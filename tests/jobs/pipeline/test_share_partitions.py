@@ -24,6 +24,7 @@ from jobs.sources.log_reader import LogReader
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
 from tests.commands import run_command
+from tests.core.audit.histories import all_shown
 from tests.core.groups.share_delivery import RECORDING
 from tests.jobs.frames import assert_rows
 from tests.jobs.logs import batch, write_segment
@@ -67,7 +68,7 @@ def test_sums_of_deliveries_and_findings_are_those_of_the_logs(recorded):
     assert found == {
         group_id: replace(each, share_partitions=[], commit_counts=[]) for group_id, each in expected.items()
     }
-    rows = map(plain, findings_of_cluster(expected.values(), limits))
+    rows = map(plain, findings_of_cluster(expected.values(), limits, all_shown))
     assert_rows(recorded.table("findings").drop("cluster"), rows)
 
 

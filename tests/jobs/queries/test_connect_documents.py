@@ -38,6 +38,7 @@ from jobs.settings import load
 from jobs.sources.files import GROUP_TOPICS, find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.commands import run_command
+from tests.core.audit.histories import all_shown
 from tests.core.coordinator.transcript_connect import GROUP, ConnectPlay
 from tests.jobs.logs import write_segment
 from tests.jobs.queries.same_answers import only_logs_of_others_missing
@@ -465,7 +466,7 @@ def test_the_tables_answer_as_the_logs_do(
     assert tables.findings(GROUP) == logs.findings(GROUP)
     assert tables.rebalances(RebalanceFilter()) == logs.rebalances(RebalanceFilter())
     source = ReportHeader(audit.cluster, "", 0, (), False, [])
-    (from_logs,) = build([expected], audit.settings.findings, source).groups
+    (from_logs,) = build([expected], audit.settings.findings, source, all_shown).groups
     settings = load(environment={}, flags={"cluster": audit.cluster})
     (from_tables,) = stored_report(FolderReader(audit.tables.location), settings).groups
     assert from_tables == from_logs._replace(offsets=(), offsets_seen=0)

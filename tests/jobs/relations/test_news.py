@@ -52,7 +52,9 @@ def test_the_last_night_is_the_newest_before_that_did_not_fail(tmp_path: Path) -
 def test_findings_are_new_by_the_night_that_changed_them(tmp_path: Path) -> None:
     at = LogPosition(0, 5, 1_000)
     rows = [
-        make_finding(FindingKind.OFFSETS_REWOUND, 3, 1, "", [at], group_id="g", since_ms=1, until_ms=number)
+        make_finding(
+            FindingKind.OFFSETS_REWOUND, 3, 1, "", [at], group_id="g", since_ms=1, until_ms=number, complete=True
+        )
         for number in (2, 3, 4)
     ]
     old, grown, first = (row._replace(subject=name) for row, name in zip(rows, ("old", "grown", "first"), strict=True))

@@ -22,7 +22,7 @@ from jobs.relations.sessions import LOST_AWAY, RETURNED, STAYS, stored_lost_memb
 from jobs.settings import load
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
-from tests.core.audit.histories import at, member
+from tests.core.audit.histories import all_shown, at, member
 from tests.jobs.relations.engines import of_both, write
 
 LIMITS = load(environment={}).findings
@@ -56,7 +56,7 @@ def memberships(seed: int) -> list[MembershipRow]:
 def of_histories(rows: list[MembershipRow]) -> list[FindingRow]:
     by_group = groupby(rows, attrgetter("group_id"))
     histories = [GroupHistory(name, 10_000_000, memberships=list(of_group)) for name, of_group in by_group]
-    return [row for row in findings_of_cluster(histories, LIMITS) if row.kind == FindingKind.STOOD_STILL]
+    return [row for row in findings_of_cluster(histories, LIMITS, all_shown) if row.kind == FindingKind.STOOD_STILL]
 
 
 def stored(home: Path, rows: list[MembershipRow]) -> None:

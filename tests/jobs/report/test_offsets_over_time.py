@@ -23,6 +23,7 @@ from jobs.report.data import Offsets
 from jobs.serve.offsets import offsets_at
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from tests.core.audit.histories import all_shown
 from tests.shared_data import ROOT
 
 STEPS = [(1_000 * 7 * number, number) for number in range(3_000)]
@@ -42,7 +43,7 @@ def test_an_exact_offset_is_what_the_log_says_of_the_moment():
     chosen = load(environment={})
     logs = find_logs([Path(ROOT, "data/samples/logs")])
     histories = group_histories(logs, pytest.fail, audit=chosen.audit)
-    report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []))
+    report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []), all_shown)
     group = next(each for each in report.groups if each.line.group_id == "A-coop-a2d7")
     answers, said = LogAnswers(logs, pytest.fail, lambda: chosen), Counter[str]()
     first, last = group.line.first_ms or 0, group.line.last_ms or 0

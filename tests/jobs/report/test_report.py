@@ -27,6 +27,7 @@ from jobs.settings import load
 from jobs.sources.files import find_logs
 from tests.commands import rows_of_command, run_command, text_of_command
 from tests.core.audit.findings.test_unassigned import DELETED, HOUR, gathered, running, stopped
+from tests.core.audit.histories import all_shown
 from tests.core.history.logs import GROUP, GroupLog, alone, current, epoch, gone, member, target, target_epoch
 from tests.jobs.logs import batch, write_segment
 from tests.shared_data import ROOT
@@ -55,7 +56,7 @@ def log() -> GroupLog:
 
 def report_of(*histories: GroupHistory) -> Report:
     source = ReportHeader("c<b>", "1.0", 1_700_000_000_000, (), False, ["odd bytes"])
-    return build(histories, load().findings, source)
+    return build(histories, load().findings, source, all_shown)
 
 
 def test_the_order_in_which_groups_are_read_does_not_matter() -> None:

@@ -11,6 +11,7 @@ from jobs.report.render import to_html
 from jobs.report.stored import stored_checks
 from jobs.settings import load
 from jobs.tables.folder_reader import FolderReader
+from tests.core.audit.histories import all_shown
 from tests.jobs.relations.tables_of_logs import CLUSTER, append
 
 LIMITS: Thresholds = load(environment={}).findings
@@ -39,7 +40,7 @@ def test_the_report_shows_which_checks_failed_and_why(tmp_path: Path) -> None:
         ("divergent_targets", "unknown"),
         ("undecoded_runs", "passed"),
     ]
-    page = to_html(build((), LIMITS, ReportHeader(CLUSTER, "1", 0, [], True, [], checks=checks)))
+    page = to_html(build((), LIMITS, ReportHeader(CLUSTER, "1", 0, [], True, [], checks=checks), all_shown))
     assert "1 of 3 failed" in page
     row = page[page.index('<tr><th scope="row" data-head="Check">violations') :]
     row = row[: row.index("</tr>")]
@@ -52,4 +53,4 @@ def test_the_report_shows_which_checks_failed_and_why(tmp_path: Path) -> None:
 
 
 def test_a_report_of_log_files_has_no_checks() -> None:
-    assert "checks-title" not in to_html(build((), LIMITS, ReportHeader(CLUSTER, "1", 0, [], True, [])))
+    assert "checks-title" not in to_html(build((), LIMITS, ReportHeader(CLUSTER, "1", 0, [], True, []), all_shown))

@@ -31,7 +31,7 @@ from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.watch import kept_rows
 from jobs.watch.growing_logs import GrowingLogs
-from tests.core.audit.histories import at, epoch
+from tests.core.audit.histories import all_shown, at, epoch
 from tests.jobs.watch import samples
 from tests.jobs.watch.samples import followed, growing
 from tests.shared_data import ROOT
@@ -134,7 +134,7 @@ def test_served_logs_follow_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     def read() -> LogsRead:
         watched, found = watch.read(), [*histories(tmp_path)]
-        report = build(found, SETTINGS.findings, ReportHeader("c", "1", 0, (), True, []))
+        report = build(found, SETTINGS.findings, ReportHeader("c", "1", 0, (), True, []), all_shown)
         answers = LogAnswers(find_logs([tmp_path]), lambda _: None, lambda: SETTINGS)
         return LogsRead(report, {history.group_id: GroupTimes.of(history) for history in found}, answers, watched)
 

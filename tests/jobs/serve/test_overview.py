@@ -30,6 +30,7 @@ from jobs.sources.cluster_snapshot import ROW
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.commands import run_command
+from tests.core.audit.histories import all_shown
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "data" / "samples" / "incident"
@@ -143,7 +144,7 @@ def test_answers_fit_their_schemas(stored: tuple[str, Settings]) -> None:
     place, settings = stored
     logs = find_logs([LOGS])
     histories = list(group_histories(logs, pytest.fail, audit=settings.audit))
-    report = build(histories, settings.findings, ReportHeader("c", "1", 0, (), True, []))
+    report = build(histories, settings.findings, ReportHeader("c", "1", 0, (), True, []), all_shown)
     times = {history.group_id: GroupTimes.of(history) for history in histories}
     of_logs = ServedLogs(
         LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: settings)), settings.findings, {}

@@ -18,6 +18,7 @@ from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
 from jobs.tables.reader import TableReader
+from tests.core.audit.histories import all_shown
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.queries.same_answers import folder_reader, spark_reader
 
@@ -32,7 +33,7 @@ def of_logs() -> ServedLogs:
     chosen = load(environment={})
     logs = find_logs([SAMPLE_LOGS])
     histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
-    report = build(histories, chosen.findings, ReportHeader("c", "1", 0, (), True, []))
+    report = build(histories, chosen.findings, ReportHeader("c", "1", 0, (), True, []), all_shown)
     times = {history.group_id: GroupTimes.of(history) for history in histories}
     return ServedLogs(LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: chosen)), chosen.findings, {})
 

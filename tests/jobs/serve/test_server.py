@@ -25,9 +25,10 @@ from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, Serve
 from jobs.serve.server import served
 from jobs.serve.site import GroupsAsked, Site
 from jobs.settings import load
+from tests.core.audit.histories import all_shown
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
-REPORT = build([GroupHistory(HOSTILE, 5)], load().findings, ReportHeader("c<b>", "1", 0, (), True, ()))
+REPORT = build([GroupHistory(HOSTILE, 5)], load().findings, ReportHeader("c<b>", "1", 0, (), True, ()), all_shown)
 
 
 class Fixed:

@@ -261,7 +261,16 @@ def changes(reported: Reported, *rows: FindingRow) -> list[str]:
 def test_a_finding_is_told_as_it_begins_grows_much_and_ends() -> None:
     at = LogPosition(0, 5, 1_000)
     storm = make_finding(
-        FindingKind.REBALANCE_STORM, 10, 10, "", [at], group_id="g", since_ms=1_000, until_ms=2_000, is_open=True
+        FindingKind.REBALANCE_STORM,
+        10,
+        10,
+        "",
+        [at],
+        group_id="g",
+        since_ms=1_000,
+        until_ms=2_000,
+        is_open=True,
+        complete=True,
     )
     reported = Reported()
     assert changes(reported, storm) == ["began"]

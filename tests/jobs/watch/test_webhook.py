@@ -53,6 +53,7 @@ def finding() -> FindingRow:
         group_id="orders",
         since_ms=at[2],
         until_ms=at[2] + 9,
+        complete=True,
     )
 
 

@@ -28,7 +28,7 @@ from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.report.worst import badness
 from jobs.settings import load
-from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
+from tests.core.audit.histories import all_shown, assignment, at, cause, epoch, member, rebalance
 from tests.core.builders import GroupLog
 from tests.core.known_topics import at_end
 
@@ -329,11 +329,11 @@ def test_deploys_of_many_groups_at_once_are_one_finding(count: int, apart_s: int
 
     def deploy(number: int) -> FindingRow:
         begun = at(100 if number else 100 - apart_s)
-        times = {"since_ms": begun.timestamp_ms, "until_ms": begun.timestamp_ms}
+        times: dict[str, Any] = {"since_ms": begun.timestamp_ms, "until_ms": begun.timestamp_ms, "complete": True}
         return make_finding(FindingKind.ROLLING_DEPLOY, 4, 4, "restarted", [begun], group_id=f"g{number}", **times)
 
     rows = [deploy(number) for number in range(count + (apart_s > 60))]
-    of_cluster, covering = about_cluster(NO_SIGNS, at_end({}), rows, LIMITS)
+    of_cluster, covering = about_cluster(NO_SIGNS, at_end({}), rows, LIMITS, all_shown)
     told = [*of_cluster, *(row for row in marked(rows, covering) if not row.covered)]
     assert {None if row.group_id is None else int(row.group_id[1:]) for row in told} == groups
     for row in of_cluster:
@@ -348,7 +348,7 @@ def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
         return GroupHistory(name, 10_000_000, memberships=gone + back)
 
     def cluster(*histories: GroupHistory) -> list[FindingRow]:
-        return [row for row in findings_of_cluster(histories, LIMITS) if row.kind == FindingKind.STOOD_STILL]
+        return [row for row in findings_of_cluster(histories, LIMITS, all_shown) if row.kind == FindingKind.STOOD_STILL]
 
     (row,) = cluster(group("a", 50_000, 3), group("b", 50_500, 2))
     assert (row.group_id, row.value, row.since_ms, row.until_ms) == (None, 5, 50_000, 51_400)
@@ -359,11 +359,11 @@ def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
     assert cluster(group("a", 50_000, 3, back_as="x"), group("b", 50_000, 2)) == []
     for how in ({"went_by": "leave"}, {"hint": "left: it committed 9 ms before"}):
         assert cluster(group("a", 50_000, 3, **how), group("b", 50_000, 2)) == []
-    both = [group("a", 50_000, 3), group("b", 50_500, 2)]
-    for whole_from_ms in (48_999, 49_000):
+    both = [group("a", 150_000, 3), group("b", 150_500, 2)]
+    for whole_from_ms in (89_999, 90_000):
         known = Knowledge(whole_from_ms=whole_from_ms)
         (row,) = findings_of_cluster(both, LIMITS, known.shows_all_since)
-        assert row.history_complete == (whole_from_ms < 49_000), "members of other groups may be missing"
+        assert row.history_complete == (whole_from_ms < 90_000), "members of other groups may be missing"
 
 
 def test_a_client_with_two_members_is_behind_once_in_a_rebalance() -> None:
@@ -953,5 +953,7 @@ def test_kinds_that_are_off_are_not_looked_for() -> None:
         assert not told & {*limits.off}
         assert len(looked_for) == kinds
     many = [row for name in "abc" for row in findings(GroupHistory(name, 10_000_000, rebalances=storm), LIMITS)]
-    assert {row.kind for row in about_cluster(NO_SIGNS, NO_TOPICS, many, LIMITS)[0]} == {FindingKind.REBALANCE_STORM}
-    assert about_cluster(NO_SIGNS, NO_TOPICS, many, chosen) == ([], [])
+    assert {row.kind for row in about_cluster(NO_SIGNS, NO_TOPICS, many, LIMITS, all_shown)[0]} == {
+        FindingKind.REBALANCE_STORM
+    }
+    assert about_cluster(NO_SIGNS, NO_TOPICS, many, chosen, all_shown) == ([], [])

@@ -13,7 +13,7 @@ from coordinator_core.broker_log.lines import events
 from coordinator_core.cluster.snapshot_settings import Levels
 from jobs.settings import load
 from tests.core.audit.findings.test_findings import commits
-from tests.core.audit.histories import at, epoch
+from tests.core.audit.histories import all_shown, at, epoch
 
 LIMITS = load(environment={}).findings
 KINDS = (FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD)
@@ -23,7 +23,7 @@ def found(level: int | None, group_type: str = "STREAMS", first: int = 3, begin:
     topics = NO_TOPICS._replace(levels=None if level is None else Levels(level, level))
     rows = [epoch(2, at(begin), group_type=group_type)]
     given = GroupHistory("g", 60_000, rows, commits=[commits(first=at(first), last=at(first))], topics=topics)
-    found = findings_of_cluster([given], LIMITS)
+    found = findings_of_cluster([given], LIMITS, all_shown)
     return [row for row in found if row.kind in KINDS and not row.covered]
 
 
@@ -71,7 +71,7 @@ def test_a_line_that_names_the_release_decides(lines: list[str], level: int | No
     given = GroupHistory(
         "g", 60_000, rows, commits=[commits(first=at(3), last=at(3))], topics=topics, events=tuple(said)
     )
-    found = [row for row in findings_of_cluster([given], LIMITS) if row.kind in KINDS and not row.covered]
+    found = [row for row in findings_of_cluster([given], LIMITS, all_shown) if row.kind in KINDS and not row.covered]
     assert [row.kind for row in found] == kinds
     assert all("(4.2.0, server.log:1)" in row.detail for row in found)
 
@@ -80,4 +80,6 @@ def test_brokers_of_two_releases_leave_it_open() -> None:
     topics = NO_TOPICS._replace(levels=Levels(27, 30))
     rows = [epoch(2, at(5), group_type="STREAMS")]
     given = GroupHistory("g", 60_000, rows, commits=[commits(first=at(3), last=at(3))], topics=topics)
-    assert [row.kind for row in findings_of_cluster([given], LIMITS) if not row.covered] == [FindingKind.MAY_NOT_LOAD]
+    assert [row.kind for row in findings_of_cluster([given], LIMITS, all_shown) if not row.covered] == [
+        FindingKind.MAY_NOT_LOAD
+    ]

@@ -8,7 +8,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.settings import load
-from tests.core.audit.histories import at, member
+from tests.core.audit.histories import all_shown, at, member
 
 LIMITS = load(environment={}).findings
 MINUTE_MS = 60_000
@@ -22,7 +22,9 @@ def found(names: list[str], stay_ms: int | None) -> list[FindingRow]:
         histories.append(
             GroupHistory(name, 10**9, memberships=[member("m", at(2 * number, since), left, group_id=name)])
         )
-    return [row for row in findings_of_cluster(histories, LIMITS) if row.kind == FindingKind.SHORT_LIVED_GROUPS]
+    return [
+        row for row in findings_of_cluster(histories, LIMITS, all_shown) if row.kind == FindingKind.SHORT_LIVED_GROUPS
+    ]
 
 
 CONSOLE = [f"console-consumer-{7919 * number % 100_000}" for number in range(1, 401)]
