@@ -25,7 +25,7 @@ from coordinator_core.wire.record_codec import decode_key, encode_key
 from jobs.api import CoordinatorAudit
 from jobs.formatting import plain
 from jobs.pipeline import findings as findings_job
-from jobs.pipeline import replay
+from jobs.pipeline import made_findings, replay
 from jobs.pipeline.on_spark import findings as on_spark
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
@@ -209,7 +209,7 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
     nightly, limits = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(5))), sample.settings.findings
     decoded(nightly, "night 1")
     replay.run(nightly)
-    findings_job.run(nightly, limits)
+    findings_job.run(nightly, limits, "night")
     decoded(nightly, "night 2")
     with pytest.raises(KilledError):
         replay.run(Mortal(nightly.spark, nightly.location, 4))
@@ -217,7 +217,7 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
     replay.run(nightly)
     assert NOT_REPLAYED not in warnings(nightly)
     assert rows_of(nightly) == rows_of(whole)
-    findings_job.run(nightly, limits)
+    findings_job.run(nightly, limits, "night")
     assert_same(nightly.read(FINDINGS), whole.read(FINDINGS))
 
 
@@ -255,18 +255,18 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
     nightly = in_nights(whole, tmp_path, of_log.when(F.col("log_partition") > 0, "night 2").otherwise("night 3"))
     computed: list[set[str]] = []
 
-    def noted(rows, logs, topic_ends):
-        found = list(groups_relation.gathered(rows, logs, topic_ends))
+    def noted(*given):
+        found = list(groups_relation.gathered(*given))
         computed.append({each.group_id for each in found})
         return found
 
-    monkeypatch.setattr(findings_job, "gathered", noted)
+    monkeypatch.setattr(made_findings, "gathered", noted)
     for night in nights:
         in_spark = EngineLimits(replayed_rows=-1, staged_file_bytes=-1)
         nightly.limits = in_spark if night == "night 2" else EngineLimits()
         decoded(nightly, night)
         replay.run(nightly)
-        findings_job.run(nightly, sample.settings.findings)
+        findings_job.run(nightly, sample.settings.findings, night)
     assert rows_of(nightly) == rows_of(whole)
     assert_same(nightly.read(FINDINGS), whole.read(FINDINGS))
     assert 0 < len(computed[2]) < len(computed[1]) <= nightly.read(GROUP_STATES).count()
