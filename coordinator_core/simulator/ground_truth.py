@@ -33,6 +33,7 @@ AnyGroup = LiveGroup | ConnectGroup
 LEFT, EXPIRED = "left", "expired"
 
 CLASSIC = "CLASSIC"
+CONNECT = "CONNECT"
 _TYPES: dict[Family, dict[int, str]] = {
     Family.GROUP: {
         RecordType.GROUP_METADATA: CLASSIC,
@@ -40,7 +41,7 @@ _TYPES: dict[Family, dict[int, str]] = {
         RecordType.SHARE_GROUP_METADATA: "SHARE",
         RecordType.STREAMS_GROUP_METADATA: "STREAMS",
     },
-    Family.CONNECT: {ConnectRecordType.GROUP_METADATA: "CONNECT"},
+    Family.CONNECT: {ConnectRecordType.GROUP_METADATA: CONNECT},
 }
 """By log: records that open an epoch or complete a generation, and the types of their groups."""
 _STABLE = {
@@ -241,7 +242,10 @@ class GroupTruth:
                 self._leave_to_do(epoch, batch.time_ms)
             else:
                 causes = tuple(self._taken_in(value.get("metadataHash", 0)))
-            self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
+            # Workers that were a classic group go on from its last generation, which is in another log.
+            is_moved = group_type == CONNECT and self.epoch is not None and epoch > self.epoch + 1
+            before = epoch if is_moved else self.epoch
+            self.rebalances.append(_Rebalance(group_type, before, epoch, batch, index, causes))
             if group_type == CLASSIC:
                 self._end("converged" if value["members"] else "emptied", batch)
                 if not value["members"]:
