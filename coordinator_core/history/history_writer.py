@@ -393,9 +393,9 @@ class HistoryWriter:
                 lack_members(epoch, grounds.NOT_SHOWN_BEFORE.format(epoch.epoch))
             return
         if epoch.epoch > before + 1:
-            is_moved = self.open_history.was_converted_elsewhere(epoch.epoch)
             between = grounds.NOT_IN_THE_LOG.format(numbers("epoch", before + 1, epoch.epoch - 1))
-            between = grounds.CONVERTED_ELSEWHERE if is_moved else between
+            if self.open_history.was_converted_elsewhere(epoch.epoch):
+                between = grounds.CONVERTED_ELSEWHERE
         past.open(epoch, between)
 
     def begins(self, at: LogPosition, *, is_first: bool) -> bool:

@@ -91,8 +91,10 @@ class SharePartitionFold:
         lost = None
         if not self._coverage.unbroken(at.partition, 0 if known is None else known.last, at.offset):
             log = f"{SHARE_LOG}-{at.partition}"
-            lost = grounds.LOST_SINCE_BEGINNING.format(log, at.offset)
-            lost = lost if state is None else grounds.LOST_OF_LOG.format(log, state.at.offset, at.offset)
+            if state is None:
+                lost = grounds.LOST_SINCE_BEGINNING.format(log, at.offset)
+            else:
+                lost = grounds.LOST_OF_LOG.format(log, state.at.offset, at.offset)
         return KnownBefore(state, lost, lost or (None if is_whole else grounds.NO_SNAPSHOT_BEFORE))
 
     def feed(self, record: ShareStateRecord) -> list[SharePartitionRow]:

@@ -28,7 +28,7 @@ from jobs.tables.catalog import CATALOG
 from jobs.tables.conflicts import MAINTENANCE, ConflictError, TableCommit
 from jobs.tables.damage import find, is_there
 from jobs.tables.delta import SENT_BYTES, Tables
-from jobs.tables.engine import is_beside
+from jobs.tables.engine import Rows, is_beside, is_empty
 from jobs.tables.kept_copy import MANIFEST, Same, published
 from jobs.tables.nightly import LEASES
 from jobs.tables.publication import Planned
@@ -199,10 +199,9 @@ class WorkingCopy:
         before = DeltaTable(place, version=0 if same is None else same.copied)  # a table begins without rows
         files, old_files = set(now.file_uris()), set(before.file_uris())
         new, gone = sorted(files - old_files), sorted(old_files - files)
-        is_large = sum(Path(file).stat().st_size for file in (*new, *gone)) > SENT_BYTES
         if not gone:
             return _appended(table, new, self.spark)
-        if self.spark is not None and is_large:
+        if self.spark is not None and sum(Path(file).stat().st_size for file in (*new, *gone)) > SENT_BYTES:
             return _changed_by_spark(table, _read(table, gone, self.spark), _read(table, new, self.spark))
         return _changed(table, before, now)
 
@@ -260,13 +259,7 @@ def _changed_by_spark(table: Table, old: DataFrame, new: DataFrame) -> Plan:
     They are not compared: the merge reads as many.
     """
     gone = old.select(*_key(table)).subtract(new.select(*_key(table)))
-
-    def write(there: Tables) -> None:
-        if not gone.isEmpty():
-            there.delete(table, gone)
-        there.merge(table, new, {name: f"s.{name}" for name in table.schema.names}, insert=True)
-
-    return Plan(2, write)
+    return Plan(2, partial(_change, table, new, gone))
 
 
 def _changed(table: Table, before: DeltaTable, now: DeltaTable) -> Plan | None:
@@ -287,11 +280,12 @@ def _changed(table: Table, before: DeltaTable, now: DeltaTable) -> Plan | None:
     has_own_columns = len(pa.schema(now.schema().to_arrow())) == len(table.schema)  # a user may have added others
     if has_own_columns and sum(pa.table(now.get_add_actions())["size_bytes"].to_pylist()) <= REPLACED_BYTES:
         return Plan(1, lambda there: there.replace(table, rows("SELECT * FROM now")))
+    return Plan(bool(gone.num_rows) + bool(changed.num_rows), partial(_change, table, changed, gone))
 
-    def write(there: Tables) -> None:
-        if gone.num_rows:
-            there.delete(table, gone)
-        if changed.num_rows:
-            there.merge(table, changed, {name: f"s.{name}" for name in table.schema.names}, insert=True)
 
-    return Plan(bool(gone.num_rows) + bool(changed.num_rows), write)
+def _change(table: Table, changed: Rows, gone: Rows, there: Tables) -> None:
+    """Delete the rows with the keys of those that are ``gone``, and put in those that are ``changed`` or new."""
+    if not is_empty(gone):
+        there.delete(table, gone)
+    if not is_empty(changed):
+        there.merge(table, changed, {name: f"s.{name}" for name in table.schema.names}, insert=True)
