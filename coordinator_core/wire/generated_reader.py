@@ -167,10 +167,20 @@ class _Source:
         pairs = (f"{slot.name!r}: {value}" for slot, value in zip(node.slots, values, strict=True))
         self._emit(f"{fields} = {{{', '.join(pairs)}}}")
         if node.flexible:
-            # Most structs have no tagged fields: their count is a byte of 0.
-            read_tagged = self._name(tagged_reader(node.tagged))
-            self._emit("if data[at] == 0:", "    at += 1", f"else: at = {read_tagged}(data, at, {fields})")
+            self._tagged(node, fields)
         return fields
+
+    def _tagged(self, node: Struct, fields: str) -> None:
+        """Most structs have no tagged fields, whose count is a byte of 0, or one scalar, as the topic id of a commit."""
+        self._emit("if data[at] == 0:", "    at += 1")
+        for tag, slot in node.tagged:
+            if isinstance(slot.node, Scalar) and tag < 128:
+                head = bytes([1, tag, SCALAR_SIZES[slot.node.name]])
+                self._emit(f"elif data[at:at + 3] == {head!r}:", "    at += 3")
+                self._depth += 1
+                self._emit(f"{fields}[{slot.name!r}] = {self._scalar(slot.node.name)}")
+                self._depth -= 1
+        self._emit(f"else: at = {self._name(tagged_reader(node.tagged))}(data, at, {fields})")
 
 
 def _is_number(slot: Slot) -> bool:
