@@ -171,7 +171,7 @@ class _Source:
         return fields
 
     def _tagged(self, node: Struct, fields: str) -> None:
-        """Most structs have no tagged fields, whose count is a byte of 0, or one scalar, as the topic id of a commit."""
+        """Most structs have no tagged fields, so that their count is 0, or one scalar, as the topic id of a commit."""
         self._emit("if data[at] == 0:", "    at += 1")
         for tag, slot in node.tagged:
             if isinstance(slot.node, Scalar) and tag < 128:

@@ -538,9 +538,9 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
     found = {"nothing": Removal(lambda folder: None)}
     for number in partitions:
         for name, at in (("first", 0), ("second", 1), ("middle", 2), ("fourth", 3)):
-            # A moment may end in any of them: it is a time of the longest partition, and here the next record.
+            # A moment may end in any of them but the first: it is a time in the middle of the longest partition.
             found[f"{name} segment of {number}"] = Removal(
-                without_segment(at, number), GAPS, (number,), hides_time=True
+                without_segment(at, number), GAPS, (number,), hides_time=name != "first"
             )
         found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
         found[f"end of {number}"] = Removal(without_end(number), END, (number,), may_be_silent=True)

@@ -61,11 +61,10 @@ class CommitCountFold:
         if self._first < 0 or timestamp_ms < self._first:
             self._first = timestamp_ms
         self._last = max(self._last, timestamp_ms)
-        length = fitting_length(self._first, self._last, self._length)
-        if length != self._length:
-            self._counts = _added(self._counts.items(), length)
-            self._length = length
-        self._counts[timestamp_ms - timestamp_ms % length] += 1
+        if self._last // self._length - self._first // self._length >= MOST_INTERVALS:
+            self._length = fitting_length(self._first, self._last, self._length)
+            self._counts = _added(self._counts.items(), self._length)
+        self._counts[timestamp_ms - timestamp_ms % self._length] += 1
 
     def counts(self) -> list[CommitCount]:
         """Return the intervals with any record, in order."""
