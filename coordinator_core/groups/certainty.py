@@ -30,6 +30,8 @@ from coordinator_core.records import Fields
 NO_OFFSET = -1
 AFTER_END = 1 << 62
 """Stands for the offsets of what may have been written after the end of the log, and before a later moment."""
+UNTIMED = AFTER_END - 1
+"""Stands for those of records that were perhaps before the moment, which is an offset of another log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,15 @@ class LogGaps:
     def is_after_end(self) -> bool:
         """Whether the moment is after the last record of the logs."""
         return self.lost == AFTER_END
+
+    def untimed(self) -> LogGaps:
+        """Return the gaps where it is not known which of the last records were written before the moment."""
+        return LogGaps(UNTIMED, UNTIMED)
+
+    @property
+    def is_untimed(self) -> bool:
+        """Whether it is not known which of the last records were written before the moment."""
+        return self.lost == UNTIMED
 
     def with_unreadable(self, offset: int) -> LogGaps:
         """Return the gaps with a record at ``offset`` (-1: none) of which nothing is known, not even its key."""

@@ -135,7 +135,7 @@ class Knowledge:
     def incomplete(self) -> dict[str, LogGaps]:
         """The log partitions of which something may have left no trace, in order of their names."""
         gaps = sorted(self.gaps.items())
-        return {name: log for name, log in gaps if not log.lists_all and not log.is_after_end}
+        return {name: log for name, log in gaps if not log.lists_all and not log.is_after_end and not log.is_untimed}
 
     def reasons(self, group_id: str | None = None) -> list[str]:
         """Return what is missing of the logs of groups, in words; the list is empty if nothing is.
@@ -155,12 +155,21 @@ class Knowledge:
         ]
 
     def about_end(self) -> list[str]:
-        """Return in words that the logs end before the moment of the answer; the list is empty if they do not."""
+        """Return in words that the logs end before the moment of the answer, or may go on behind it; the list is empty
+        if they do not.
+        """
+        untimed = [
+            f"{name}: which of its last records were written before that moment is not known, as offsets of "
+            f"{GROUP_LOG} tell no exact time where records are missing; ask for a time"
+            for name, log in sorted(self.gaps.items())
+            if log.is_untimed
+        ]
         if self.last_ms is None or not any(log.is_after_end for log in self.gaps.values()):
-            return []
+            return untimed
         return [
+            *untimed,
             f"the log ends at {utc(self.last_ms)}, before that moment: what was written since is not known; ask for "
-            "that time, or without a time for the end of the log"
+            "that time, or without a time for the end of the log",
         ]
 
     def about_window(self, since_ms: int | None, until_ms: int | None = None) -> list[str]:

@@ -68,7 +68,8 @@ class MomentTimes(NamedTuple):
     ``topics_ms``: topics are those of the last record that counts. ``shares_ms``: share state is that before the first
     record that does not count. ``sure_ms``: see ``LogEnd``; None: the moment is a time, or the end, and each log
     reaches it. ``upto_ms``: the latest time that the last record that counts may have had; None: ``topics_ms``.
-    ``is_timed``: no offset of the moment is that of a record without a time.
+    ``is_timed``: no offset of the moment is that of a record without a time. ``untimed``: the partitions of the log of
+    Connect groups whose last records may be later than the moment.
     """
 
     topics_ms: int | None = None
@@ -76,6 +77,7 @@ class MomentTimes(NamedTuple):
     sure_ms: int | None = None
     is_timed: bool = True
     upto_ms: int | None = None
+    untimed: frozenset[int] = frozenset()
 
     @classmethod
     def looked_up(cls, moment: AsOf, ends_in: Callable[[Sequence[str], AsOf], Sequence[LogEnd]]) -> MomentTimes:
@@ -88,8 +90,10 @@ class MomentTimes(NamedTuple):
         if not ends:
             return cls.of(moment, ends_in([GROUP_LOG, CONNECT_LOG], moment))
         times = cls.of(moment, ends)
-        ends_in([CONNECT_LOG], AsOf(times.shares_ms) if times.is_timed else moment)
-        return times
+        sure_ms = ANY_LATER_MS if times.sure_ms is None else times.sure_ms
+        of_workers = ends_in([CONNECT_LOG], AsOf(times.shares_ms) if times.is_timed else moment)
+        later = (end.partition for end in of_workers if end.last_ms is not None and end.last_ms > sure_ms)
+        return times._replace(untimed=frozenset(later))
 
     @classmethod
     def of(cls, moment: AsOf, ends: Iterable[LogEnd]) -> MomentTimes:

@@ -187,6 +187,19 @@ def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) 
     return {row["log_partition"]: row["last_ms"] for row in read if row["log_partition"] not in not_whole}
 
 
+def newest_times(tables: TableReader, cluster: str, topic: str, until_ms: int | None) -> dict[int, int]:
+    """Return the latest time (ms) of a record of each partition of a log that is not later than ``until_ms``."""
+    rows = tables.rows(
+        "SELECT log_partition, max(timestamp_ms) AS last_ms FROM $log_records WHERE cluster = :cluster "
+        f"AND log_topic = :topic AND kind IN ('record', 'control') AND {PLACED} AND timestamp_ms <= :until_ms "
+        "GROUP BY log_partition",
+        cluster=cluster,
+        topic=topic,
+        until_ms=NEVER_MS if until_ms is None else until_ms,
+    )
+    return {row["log_partition"]: row["last_ms"] for row in rows}
+
+
 def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int | None]:
     """Return the times of the first and the last record in the logs of groups; None: there is none."""
     (span,) = tables.rows(

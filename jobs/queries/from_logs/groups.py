@@ -143,6 +143,9 @@ def replay(
         for partition in replayed.partitions:
             if partition.reader.partition not in moment.offsets:  # its end at that time is known
                 partition.gaps = partition.gaps.after_end()
+    for partition in replayed.partitions:
+        if partition.reader.family is Family.CONNECT and partition.reader.partition in times.untimed:
+            partition.gaps = partition.gaps.untimed()
     counts = log_counts(replayed.topics, logs)
     replayed.given = given_logs(logs, counts)
     given = replayed.given_share_state = given_share_state(logs, counts)

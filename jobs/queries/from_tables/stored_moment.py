@@ -16,7 +16,7 @@ from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.simple_groups import without_forgotten
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import LostRecords
-from coordinator_core.records import AnyRecord
+from coordinator_core.records import CONNECT_LOG, AnyRecord
 from jobs.queries.from_tables.commits import commits_of
 from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.groups import StoredGroups
@@ -25,7 +25,7 @@ from jobs.queries.from_tables.share_log import StoredShareLog
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import Extents, below_ends, extents_at, gaps_by_name, names_without_ends, reasons_of_ends
-from jobs.relations.logs import times_of_groups, without_times
+from jobs.relations.logs import newest_times, times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.topics import stored_topics, topics_given
 from jobs.relations.unreadable import unreadable_of_groups
@@ -56,13 +56,20 @@ class StoredMoment:
             for extent in self._extents.values():
                 if extent.asked is None:  # else its end at that time is known
                     extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
+        for (topic, partition), extent in self._extents.items():
+            if topic == CONNECT_LOG and partition in self._times.untimed:
+                extent.gaps = extent.gaps.untimed()
         self._shares = StoredShareLog(self._selected, self._times.shares_ms)
         self._groups = StoredGroups(self._selected, self._extents)
 
     def _read(self, topics: Sequence[str], at: AsOf) -> list[LogEnd]:
         extents = extents_at(self._tables, self._cluster, at, list(topics))
         self._extents |= extents
-        return [*log_ends(extents)]
+        ends = [*log_ends(extents)]
+        if topics == [CONNECT_LOG] and ends:
+            times = newest_times(self._tables, self._cluster, CONNECT_LOG, at.time_ms)
+            return [end._replace(last_ms=times.get(end.partition)) for end in ends]
+        return ends
 
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""

@@ -43,3 +43,15 @@ def test_an_offset_is_one_of_the_group_log_and_the_workers_log_ends_at_its_time(
     assert read == {GROUP_LOG: asked, CONNECT_LOG: AsOf(4_999)}
     assert MomentTimes.looked_up(asked, partial(ends_in, given=(CONNECT_LOG,))) == times, "the only log that is there"
     assert read[CONNECT_LOG] == asked
+
+
+def test_records_of_workers_that_may_be_later_than_the_moment_are_untimed() -> None:
+    """The record below the offset is gone: the moment was between the records of 2 s and of 9 s."""
+    asked = AsOf(offsets={0: 5})
+    cut = LogEnd(0, LogGaps(), asked=5, left_out=8, left_out_ms=9_000, last=1, last_ms=2_000)
+
+    def untimed(last_ms: int | None) -> frozenset[int]:
+        ends = {GROUP_LOG: cut, CONNECT_LOG: LogEnd(3, LogGaps(), last_ms=last_ms)}
+        return MomentTimes.looked_up(asked, lambda topics, at: [ends[topic] for topic in topics]).untimed
+
+    assert [untimed(last_ms) for last_ms in (None, 1_999, 2_000, 8_000)] == [set(), set(), {3}, {3}]

@@ -111,6 +111,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     ],
     logs.counted_lives: lambda tables: logs.counted_lives(tables, CLUSTER),
     logs.has_orphans: lambda tables: [logs.has_orphans(tables, CLUSTER, of) for of in (None, "orphan", GROUP)],
+    logs.newest_times: lambda tables: logs.newest_times(tables, CLUSTER, GROUP_LOG, None),
     logs.times_of_groups: lambda tables: logs.times_of_groups(tables, CLUSTER),
     logs.whole_from_ms: lambda tables: logs.whole_from_ms(tables, CLUSTER, logs.lost_records(tables, CLUSTER)),
     logs.last_times: lambda tables: logs.last_times(tables, CLUSTER),
