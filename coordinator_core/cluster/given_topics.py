@@ -16,16 +16,13 @@ a controller writes a record although nothing changed (``metadata.max.idle.inter
 class TopicReach(NamedTuple):
     """Over which times a source of topics shows each change of them, by the controller's clock, both included.
 
-    ``since_ms`` is 0 where the source begins with the cluster.
+    ``from_start``: it begins with the cluster. Nothing was before, unless it is of another cluster than the groups, or
+    of one that came from ZooKeeper.
     """
 
     since_ms: int
     until_ms: int
-
-    @property
-    def begins_with_cluster(self) -> bool:
-        """Whether nothing was before."""
-        return self.since_ms == 0 <= self.until_ms
+    from_start: bool = False
 
     def covers(self, first_ms: int, last_ms: int) -> bool:
         """Whether each change of topics between two times is shown.
@@ -69,15 +66,18 @@ class GivenTopics(NamedTuple):
     whole_ms: int | None = None
     is_strange: bool = False
     is_of_lines: bool = False
+    from_start: bool = False
 
     @property
     def reach(self) -> TopicReach:
         """Over which times each change of topics is known; lists show topics at their times only."""
         if not self.is_log or (self.gap is not None and self.whole_ms is None):
             return NO_REACH
+        # Nothing was before a cluster, but the clock of its controller may be ahead of those of coordinators.
+        since_ms = max(self.since_ms - CLOCK_TOLERANCE_MS, 0) if self.from_start else self.since_ms
         if self.whole_ms is None:
-            return TopicReach(self.since_ms, self.until_ms)
-        return TopicReach(self.since_ms, self.whole_ms - CLOCK_TOLERANCE_MS)
+            return TopicReach(since_ms, self.until_ms, self.from_start)
+        return TopicReach(since_ms, self.whole_ms - CLOCK_TOLERANCE_MS, self.from_start)
 
     def missing(self, first_ms: int | None, last_ms: int | None) -> str | None:
         """Return what is missing for answers about groups whose logs have these times, in words; None: nothing.
@@ -102,7 +102,7 @@ class GivenTopics(NamedTuple):
                 f"the metadata log ends at {utc(self.until_ms)}, {duration(last_ms - self.until_ms)} before the "
                 f"logs of groups: from then on {UNKNOWN_CHANGES}"
             )
-        if first_ms is not None and first_ms < self.since_ms:
+        if first_ms is not None and first_ms < self.reach.since_ms:
             return f"the metadata log begins at {utc(self.since_ms)}, after the logs of groups: {UNKNOWN_BEFORE}"
         return None
 

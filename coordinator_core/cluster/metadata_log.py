@@ -134,7 +134,10 @@ class MetadataLog:
         at = record.at
         if at.offset <= self._last.offset:
             return
-        if self._last.offset < 0 and not _begins_cluster(record):
+        if self._last.offset < 0 and _begins_cluster(record):
+            self.history.from_start = True
+            self.history.first_seen_ms = max(at.timestamp_ms, 0)
+        elif self._last.offset < 0:
             self.history.complete = False
             self.history.first_seen_ms = at.timestamp_ms
             self._gap(at, f"the log begins at offset {at.offset}: topics created before it are unknown")

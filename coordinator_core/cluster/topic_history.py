@@ -60,25 +60,28 @@ ASSIGNORS_BY_CLASS: Final = {
 class TopicHistory:
     """All images of the topics that a source shows, and the dynamic configs.
 
-    ``complete``: the first version is the beginning of the cluster or a whole snapshot, so that a topic that is not in
-    it did not exist. Otherwise that is unknown. ``first_seen_ms`` is the time from which on the source shows changes
-    (0: from the beginning of the cluster), ``last_seen_ms`` the time up to which it does; for later times the last
-    known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source has lists of
-    topics at some times. Since when a list holds is unknown: a hash may prove it for a time before. ``is_of_lines``:
-    they are made of lines of brokers' logs.
-    ``snapshots`` is what snapshots of the cluster show of settings and features. ``strange`` says why the source is of
-    another cluster than the groups; its topics are then left out.
+    ``complete``: the first version is the beginning of the cluster or a whole snapshot, so that a topic that is not
+    in it did not exist. Otherwise that is unknown. ``first_seen_ms`` is the time from which on the source shows
+    changes (``from_start``: from the beginning of the cluster), ``last_seen_ms`` the time up to which it does; for
+    later times the last known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``:
+    the source has lists of topics at some times. Since when a list holds is unknown: a hash may prove it for a time
+    before. ``is_of_lines``: they are made of lines of brokers' logs. ``snapshots`` is what snapshots of the cluster
+    show of settings and features. ``strange`` says why the source is of another cluster than the groups; its topics
+    are then left out. ``is_of_groups``: it is of their cluster; False: it may be of one with topics of the same
+    names.
     """
 
     def __init__(self, *, complete: bool = True, is_listed: bool = False) -> None:
         self.complete = complete
         self.is_listed = is_listed
         self.is_of_lines = False
+        self.from_start = False
         self.first_seen_ms = 0
         self.last_seen_ms = -1
         self.snapshots = NO_SNAPSHOTS
         self.gaps: list[HistoryGap] = []
         self.strange: str | None = None
+        self.is_of_groups = True
         self.positions: list[LogPosition] = []
         self._times: list[int] = []
         self._topics: VersionedMap[str, Topic] = VersionedMap()
@@ -290,7 +293,12 @@ class TopicHistory:
             return GivenTopics(is_log=True, gap=self.strange, is_strange=True)
         gap = min(self.gaps, key=lambda each: each.at.offset, default=None)
         given = GivenTopics(
-            not self.is_listed, self.is_listed, self.first_seen_ms, self.last_seen_ms, is_of_lines=self.is_of_lines
+            not self.is_listed,
+            self.is_listed,
+            self.first_seen_ms,
+            self.last_seen_ms,
+            is_of_lines=self.is_of_lines,
+            from_start=self.from_start,
         )
         return given if gap is None else given._replace(gap=gap.cause, whole_ms=gap.whole_ms)
 

@@ -1,9 +1,9 @@
-"""Whether a metadata log is of another cluster than the groups: it has none of the topics that their records name."""
+"""Whether a metadata log is of the cluster of the groups: it has the topics whose ids their records name, or none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
@@ -28,13 +28,22 @@ NAMING_TYPES: Final = (
 """The types of records that say which topics a group has: by their ids, or by the names in a classic assignment."""
 
 
+class Kinship(NamedTuple):
+    """Whose a metadata log is. ``strange``: why it is of another cluster than the groups. ``is_proven``: it is of their
+    cluster, as it has a topic id that their records name; False: it may be of one that has topics of the same names.
+    """
+
+    strange: str | None = None
+    is_proven: bool = True
+
+
 def named_topics(record: AnyRecord) -> tuple[set[str], set[str]]:
     """Return the topic ids in a record of a group, and the names of topics that classic members were assigned."""
     return set(_topic_ids(record.value)), set(_assigned_names(record))
 
 
-def of_another_cluster(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]) -> str | None:
-    """Return in words that the metadata log of these topics is of another cluster; None: nothing says so.
+def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]) -> Kinship:
+    """Return whether the metadata log of these topics is of the cluster of the groups.
 
     ``logs`` are records of groups by the name of their log. The first topic id of a log that the metadata log has ends
     the search in it. What members were assigned existed: ids decide, as every topic has its own. Without ids the names
@@ -44,7 +53,7 @@ def of_another_cluster(topics: TopicHistory | None, logs: Mapping[str, Iterable[
         InputError: the metadata log has topic ids of some of the logs, and none of others: they are of two clusters.
     """
     if not _is_whole(topics):
-        return None
+        return Kinship()
     known: list[str] = []
     strange: dict[str, Unknown] = {}
     names: Unknown = {}
@@ -57,10 +66,11 @@ def of_another_cluster(topics: TopicHistory | None, logs: Mapping[str, Iterable[
     if known and strange:
         raise InputError(_of_two(known, strange))
     if strange:
-        return _of_another_cluster(
-            {topic_id: at for ids in strange.values() for topic_id, at in ids.items()}, "topic ids"
-        )
-    return _of_another_cluster(names, "topics") if names and not known and not any(map(topics.had, names)) else None
+        unknown = {topic_id: at for ids in strange.values() for topic_id, at in ids.items()}
+        return Kinship(_of_another_cluster(unknown, "topic ids"), is_proven=False)
+    if names and not known and not any(map(topics.had, names)):
+        return Kinship(_of_another_cluster(names, "topics"), is_proven=False)
+    return Kinship(is_proven=bool(known))
 
 
 def _is_whole(topics: TopicHistory | None) -> TypeGuard[TopicHistory]:

@@ -17,10 +17,18 @@ from coordinator_core.cluster.metadata_log import QUIET_MS, Snapshot, fold_metad
 from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, of_another_cluster
-from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
+from coordinator_core.history.strange_topics import NAMING_TYPES, kinship, named_topics
+from coordinator_core.records import (
+    GROUP_LOG,
+    AnyRecord,
+    CoordinatorRecord,
+    Family,
+    LogPosition,
+    MetadataRecordType,
+    RecordType,
+)
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
-from coordinator_core.wire.record_decoder import RecordDecoder
+from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.relations.positions import stored_position
 from jobs.relations.settings import read_settings, settings_news_ms
 from jobs.relations.snapshot_news import snapshot_news
@@ -113,9 +121,13 @@ def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     It has the settings that snapshots show in each case.
     """
     history = _of_log(tables, cluster)
-    if of_another_cluster(history, {"": _naming_records(tables, cluster, A_FEW)}) is not None:
-        strange = of_another_cluster(history, {"": _naming_records(tables, cluster, FIRST)})
-        history = history if strange is None else TopicHistory.of_another_cluster(strange)
+    of = kinship(history, {"": _naming_records(tables, cluster, A_FEW)})
+    if not of.is_proven:
+        of = kinship(history, {"": _naming_records(tables, cluster, FIRST)})
+    if of.strange is not None:
+        history = TopicHistory.of_another_cluster(of.strange)
+    elif history is not None:
+        history.is_of_groups = of.is_proven
     if history is None:
         history = _of_snapshots(tables, cluster) or topics_of_stored_lines(tables, cluster)
     if history is not None:
@@ -171,7 +183,7 @@ def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory 
     for partition, first in sorted(first_of.items()):
         behind = f"AND log_partition = {partition} AND log_offset < {first.at.offset + OFFSETS_EXAMINED} {FIRST}"
         logs[f"{GROUP_LOG}-{partition}"] = chain([first], _naming_records(tables, cluster, behind))
-    of_another_cluster(topics, logs)
+    kinship(topics, logs)
 
 
 def _names_known_topics(tables: TableReader, cluster: str) -> bool:
@@ -192,7 +204,7 @@ def _names_known_topics(tables: TableReader, cluster: str) -> bool:
 
 
 def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[AnyRecord]:
-    """Yield records of groups that say which topics a group has."""
+    """Yield records of groups that say which topics a group has, then offset commits with the id of a topic."""
     if not tables.exists("group_records"):
         return
     rows = tables.rows(
@@ -207,6 +219,14 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
     for row in rows:
         at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         yield decoder.record(at, bytes(row["key"]), bytes(row["value"]), row["batch_base"])
+    commits = tables.rows(
+        "SELECT log_partition, log_offset, timestamp_ms, topic_id FROM $offset_commits WHERE cluster = :cluster "
+        f"AND topic_id IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
+        cluster=cluster,
+    )
+    for row in commits if tables.exists("offset_commits") else ():
+        at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+        yield CoordinatorRecord(at, RecordType.OFFSET_COMMIT, {}, {"topicId": row["topic_id"]}, None, NO_BATCH)
 
 
 def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:

@@ -12,7 +12,7 @@ from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
-from coordinator_core.history.strange_topics import of_another_cluster
+from coordinator_core.history.strange_topics import kinship
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
@@ -23,6 +23,8 @@ from jobs.sources.log_reader import LogReader, are_commits, log_rows
 
 ROWS_EXAMINED: Final = 200_000
 """So many rows of the logs of groups may be read before they are, to see whose topics the metadata log has."""
+COMMITS_EXAMINED: Final = 50
+"""So many offset commits of each part of a log are among them: newer brokers write topic ids into commits, too."""
 
 
 def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
@@ -52,22 +54,27 @@ def known_topics(
     for files in logs[Family.METADATA].values():
         topics = topic_history(files, warn)
         of_groups = logs[Family.GROUP].values()
-        strange = of_another_cluster(topics, {each[0].name: _first_records(each, len(of_groups)) for each in of_groups})
-        if strange is not None:
-            topics = TopicHistory.of_another_cluster(strange)
+        of = kinship(topics, {each[0].name: _first_records(each, len(of_groups)) for each in of_groups})
+        topics.is_of_groups = of.is_proven
+        if of.strange is not None:
+            topics = TopicHistory.of_another_cluster(of.strange)
         if listed is not None:
             topics.snapshots = listed.snapshots
     return topics
 
 
 def _first_records(files: list[LogPart], of: int) -> Iterator[AnyRecord]:
-    """Yield what one of so many logs of groups begins with, but for offset commits."""
+    """Yield what one of so many logs of groups begins with, and only some of its many offset commits."""
     reader, left = LogReader(files, lambda message: None), ROWS_EXAMINED // of
     for rows in chain.from_iterable(file.parts() for file in files):
         if isinstance(rows, Damage):
             continue
         is_commit = are_commits(rows.column("key"))
-        for row in log_rows(rows.filter(pc.invert(is_commit)).slice(0, left)):
+        others, commits = (
+            rows.filter(pc.invert(is_commit)).slice(0, left),
+            rows.filter(is_commit).slice(0, COMMITS_EXAMINED),
+        )
+        for row in chain(log_rows(others), log_rows(commits)):
             record = reader.read(row)
             if record is not None and not isinstance(record, UnreadableRecord):
                 yield record

@@ -385,7 +385,7 @@ class FollowedGroups:
         return at_end._replace(
             reach=reach,
             away=self._away,
-            features=self.topics.brokers.features(from_start=reach.begins_with_cluster),
+            features=self.topics.brokers.features(from_start=reach.from_start),
             levels=self.topics.broker_levels(None),
             seen_ms=self._leaders.seen_ms,
         )

@@ -78,7 +78,7 @@ class TopicsAtEnd(NamedTuple):
         at_end = cls(
             reach=known,
             away=coordinators_away(brokers),
-            features=brokers.features(from_start=known.begins_with_cluster),
+            features=brokers.features(from_start=known.from_start),
             settings=topics.settings_of_groups(),
             snapshots=topics.snapshots,
             levels=topics.broker_levels(None),

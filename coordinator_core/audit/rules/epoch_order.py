@@ -77,7 +77,7 @@ def _metadata_hash(
     """The hash is that of a version of the subscribed topics, not long out of date, if all versions are known.
 
     A streams group keeps the hash that it has when a member is fenced. A hash of topics that changed only after the
-    record shows a clock that is wrong, and no wrong hash.
+    record shows a clock that is wrong, and no wrong hash; one of no version at all may show another cluster.
     """
     topics = judged.topics
     if metadata_hash is None or topics is None or not judged.facts.whole or not topics.is_whole(at.timestamp_ms):
@@ -86,7 +86,10 @@ def _metadata_hash(
     used = topics_used(topics, metadata_hash, names, at)
     whose = f"metadata hash {metadata_hash} of {', '.join(sorted(names)) or 'no topics'}"
     if used.proven is False:
-        if topics.newest_matching_hash(metadata_hash, names, topics.positions[-1].timestamp_ms) is None:
+        if (
+            topics.is_of_groups
+            and topics.newest_matching_hash(metadata_hash, names, topics.positions[-1].timestamp_ms) is None
+        ):
             judged.broken(Rule.METADATA_HASH_WRONG, at, None, f"{whose}: no version of them has it")
         return
     if kind is STREAMS_KIND and metadata_hash == before:

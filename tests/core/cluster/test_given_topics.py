@@ -43,6 +43,16 @@ def test_what_is_missing_of_the_topics_is_said() -> None:
     assert GivenTopics(is_listed=True).missing(HOUR, 3 * HOUR) is None, "whoever gives lists knows what they are"
 
 
+def test_what_was_before_the_metadata_log_of_a_cluster_is_not_known() -> None:
+    """Logs of groups that begin before it are of another cluster, or of one that came from ZooKeeper."""
+    begun = GivenTopics(is_log=True, since_ms=2 * HOUR, until_ms=10 * HOUR, from_start=True)
+    assert begun.missing(2 * HOUR - CLOCK_TOLERANCE_MS, 10 * HOUR) is None, "clocks differ"
+    before = begun.missing(2 * HOUR - CLOCK_TOLERANCE_MS - 1, 10 * HOUR)
+    assert before is not None
+    assert "begins at 1970-01-01T02:00:00.000Z, after the logs of groups" in before
+    assert not begun.reach.covers(HOUR, 3 * HOUR)
+
+
 def test_a_time_outside_the_calendar_is_said_in_milliseconds() -> None:
     late = GivenTopics(is_log=True, since_ms=1 << 62, until_ms=1 << 62).missing(5, 6)
     early = GivenTopics(is_log=True, until_ms=-(1 << 62)).missing(5, 6)

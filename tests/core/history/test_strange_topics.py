@@ -9,7 +9,7 @@ from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
-from coordinator_core.history.strange_topics import of_another_cluster
+from coordinator_core.history.strange_topics import Kinship, kinship
 from coordinator_core.records import GROUP_LOG, AnyRecord, CoordinatorRecord, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 
@@ -42,8 +42,9 @@ def generation(topic: str) -> AnyRecord:
     return CoordinatorRecord(LogPosition(3, 8, 2 * HOUR), RecordType.GROUP_METADATA, {"group": "g"}, value)
 
 
-def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -> None:
-    said = of_another_cluster(history(), {"log": [assigned(ELSEWHERE, 9), assigned(ELSEWHERE, 12)]})
+def test_no_topic_id_of_the_groups_is_in_the_metadata_log_kinship() -> None:
+    said, is_proven = kinship(history(), {"log": [assigned(ELSEWHERE, 9), assigned(ELSEWHERE, 12)]})
+    assert not is_proven
     assert said is not None
     assert said.startswith("the metadata log is of another cluster, and not used: it has none of the 1 topic ids")
     assert said.endswith(f"such as {ELSEWHERE!r} (partition 3, offset 9)")
@@ -71,22 +72,32 @@ def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -
     ],
 )
 def test_the_metadata_log_may_be_of_this_cluster(records: list[AnyRecord]) -> None:
-    assert of_another_cluster(history(), {"log": records}) is None
+    assert kinship(history(), {"log": records}) == Kinship(is_proven=assigned(HERE) in records)
+
+
+def test_the_topic_id_of_a_commit_tells_whose_the_metadata_log_is() -> None:
+    """Groups of Kafka Streams name topics, and no ids."""
+
+    def commit(topic_id: str) -> AnyRecord:
+        at = LogPosition(3, 9, 2 * HOUR)
+        return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, {"group": "g"}, {"topicId": topic_id})
+
+    assert kinship(history(), {"log": [commit(HERE)]}) == Kinship(is_proven=True)
+    assert kinship(history(), {"log": [commit(ELSEWHERE)]}).strange is not None
 
 
 def test_names_decide_where_no_record_has_an_id() -> None:
-    assert of_another_cluster(history(), {"log": [generation("other")]}) is not None
-    assert of_another_cluster(history(), {"log": [generation("t"), assigned(ELSEWHERE)]}) is not None, (
-        "both may have such a name"
-    )
+    assert kinship(history(), {"log": [generation("other")]}).strange is not None
+    both = kinship(history(), {"log": [generation("t"), assigned(ELSEWHERE)]})
+    assert both.strange is not None, "both may have such a name"
 
 
 def test_a_metadata_log_that_lacks_records_may_lack_these_topics() -> None:
-    assert of_another_cluster(None, {"log": [assigned(ELSEWHERE)]}) is None
-    assert of_another_cluster(history(complete=False), {"log": [assigned(ELSEWHERE)]}) is None
+    assert kinship(None, {"log": [assigned(ELSEWHERE)]}).strange is None
+    assert kinship(history(complete=False), {"log": [assigned(ELSEWHERE)]}).strange is None
     holed = history()
     holed.gaps.append(HistoryGap(LogPosition(0, 4, 0), "a hole"))
-    assert of_another_cluster(holed, {"log": [assigned(ELSEWHERE)]}) is None
+    assert kinship(holed, {"log": [assigned(ELSEWHERE)]}).strange is None
 
 
 def test_topics_of_another_cluster_tell_nothing() -> None:

@@ -365,6 +365,8 @@ def test_a_metadata_hash_is_that_of_the_topics_not_long_ago(metadata_hash: int, 
     join = [log.member("m1"), log.epoch(2, metadata_hash), log.target("m1", {}), log.target_epoch(2)]
     records, whole = at_once([*join, log.current("m1", 2)]), orders(m0=2, m3=3, m6=4)
     assert broken(records, topics=whole) == rules
+    whole.is_of_groups = False
+    assert broken(records, topics=whole) == (set() if metadata_hash == 7 else rules), "of another cluster no hash fits"
     whole.gaps.append(HistoryGap(LogPosition(0, 1, 0), "a hole"))
     assert broken(records, topics=whole) == set(), "some other version may have it"
 
