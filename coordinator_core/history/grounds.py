@@ -45,7 +45,7 @@ CONVERTED_ELSEWHERE: Final = (
 )
 """What is missing of a Connect group by its own log; with the log of classic groups nothing may be missing."""
 MAY_BE_CONVERTED: Final = (
-    "whether the group was deleted or moved to the other protocol: it had members, and the other log does not show a "
+    "whether the group was deleted or moved to the other protocol: what was read of the other log does not show a "
     "group that continues it"
 )
 MAY_HAVE_MOVED: Final = (

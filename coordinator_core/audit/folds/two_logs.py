@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
 from coordinator_core.history.rows import (
@@ -301,13 +302,14 @@ def _is_upgrade(row: GroupEpochRow) -> bool:
 def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> GroupHistory:
     """Return the history of a log with a doubt about each end of workers that no conversion explains: only a group
     without members can be deleted. One without members may have moved where the other log, whose epochs are
-    ``others``, goes on at the same time behind records that are missing.
+    ``others``, goes on at the same time behind records that are missing, or was not read.
     """
     unseen_ms = [row.opened.timestamp_ms for row in others if row.missing not in (None, CONVERTED_ELSEWHERE)]
 
     def may_have_moved(row: GroupEpochRow) -> bool:
         ended_ms = _end_of(row).timestamp_ms
-        return row.members != () or any(abs(ended_ms - begun_ms) <= APART_MS for begun_ms in unseen_ms)
+        near = any(abs(ended_ms - begun_ms) <= APART_MS for begun_ms in unseen_ms)
+        return row.members != () or near or (row.group_type != GroupType.CONNECT and _lacks_log_of_workers(history))
 
     doubted = [
         row for row in history.epochs if _is_of_workers(row) and row.ended_by == GROUP_DELETED and may_have_moved(row)
@@ -329,6 +331,14 @@ def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> Gr
             MAY_BE_CONVERTED,
             lambda row: row.left is not None and row.left.timestamp_ms in times_ms,
         ),
+    )
+
+
+def _lacks_log_of_workers(history: GroupHistory) -> bool:
+    """Whether the log to which a classic group would have moved is there, and was not read."""
+    partitions = history.topics.partitions.get(CONNECT_LOG)
+    return partitions is not None and (
+        history.records_read((CONNECT_LOG, log_partition_of(history.group_id, partitions))) is None
     )
 
 

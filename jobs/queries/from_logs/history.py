@@ -22,7 +22,7 @@ from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.grounds import lost_offsets, unreadable_record
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
-from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
+from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, Place, UnreadableOffsets
 from coordinator_core.history.missing_ends import AtEnd
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
@@ -213,7 +213,7 @@ class _ShareState:
 @dataclass(slots=True)
 class _Surroundings:
     """What histories need beyond the records of their groups. ``times`` are those of the first and the last record of
-    each partition that was read; ``whole_from_ms`` is as in ``Knowledge``.
+    each partition that was read, ``read`` what was read of it; ``whole_from_ms`` is as in ``Knowledge``.
     """
 
     topics: TopicHistory | None
@@ -222,6 +222,7 @@ class _Surroundings:
     given: GivenLogs
     times: list[int] = field(default_factory=list)
     whole_from_ms: int | None = None
+    read: dict[Place, LogExtent] = field(default_factory=dict)
     at_end: TopicsAtEnd = field(init=False)
 
     def __post_init__(self) -> None:
@@ -329,8 +330,8 @@ def _partition(
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
     if reader.family is Family.GROUP and reader.from_start and is_whole:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
-    extent = LogExtent.of(groups.coverage.ranges(reader.partition))
-    lost = replace(_lost(reader, unreadable), read={reader.place: extent})
+    surroundings.read[reader.place] = LogExtent.of(groups.coverage.ranges(reader.partition))
+    lost = replace(_lost(reader, unreadable), read={**surroundings.read})
     for group_id, gathered in groups.groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.audit.folds.two_logs import by_log, last_time
 from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
+from coordinator_core.history.lost_records import LogExtent, LostRecords
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
@@ -60,6 +62,23 @@ def test_classic_workers_may_have_moved_where_the_log_of_workers_shows_no_group_
     rows = (*classic.epochs, *classic.memberships)
     assert {row.missing for row in rows} == {missing}
     assert {row.history_complete for row in rows} == {missing is None}
+
+
+@pytest.mark.parametrize(("is_there", "is_read"), [(False, False), (True, True), (True, False)])
+def test_a_classic_group_without_members_may_have_moved_to_a_log_of_workers_that_was_not_read(
+    is_there: bool, is_read: bool
+) -> None:
+    """One partition of the log: the metadata log has it."""
+    ended = {"ended": at(9), "ended_by": "group deleted", "members": (), "protocol_type": "connect"}
+    history = GroupHistory(
+        "g",
+        10_000_000,
+        epochs=[epoch(4, at(7), group_type="CLASSIC", **ended)],
+        topics=TopicsAtEnd({CONNECT_LOG: 1} if is_there else {}),
+        lost=LostRecords(read={(CONNECT_LOG, 0): LogExtent(0, 9, 0)} if is_read else {}),
+    )
+    (row,) = by_log(history)[0].epochs
+    assert row.missing == (MAY_BE_CONVERTED if is_there and not is_read else None)
 
 
 @pytest.mark.parametrize(
