@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.records import GROUP_LOG
 from tests.matrix.answers import Answer, Key, Question, Row
 from tests.matrix.removals import Removal
 
@@ -61,8 +62,12 @@ def judge(
         found.wrong.append("the gate fails")
     if removal.is_numbered:
         true, said = (answer._replace(rows=_by_times(answer.rows)) for answer in (true, said))
-    truth, mine = (_by_key(question, rows) for rows in _without_moved_topics(true.rows, said.rows, removal))
-    mine = _by_times_of_topics(truth, mine, removal.moves_topics_ms)
+    in_two_logs = frozenset(IN_TWO_LOGS.findall(true.said))
+    truth, mine = (
+        _by_key(question, [row for row in rows if question.group(row) not in in_two_logs])
+        for rows in _without_moved_topics(true.rows, said.rows, removal)
+    )
+    mine = _with_parts(truth, _by_times_of_topics(truth, mine, removal.moves_topics_ms))
     for key, row in truth.items():
         other = mine.get(key)
         touched = is_touched(question.group(row))
@@ -134,11 +139,16 @@ def _on_other_logs(question: Question, said: Row, true: Row) -> Row:
     blame. A finding that goes on ends with the logs that are there.
     """
     names = question.rests_on_metadata & true.keys()
+    if BEHIND.sub("", str(said.get("detail"))) == BEHIND.sub("", str(true.get("detail"))):
+        names |= {"detail"} & true.keys()
     if true.get("broker_away"):
         names |= {"delayed_by", "broker_away"}
     if said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0):
         names |= {"until_ms"}
     return said | {name: true[name] for name in names}
+
+
+BEHIND: Final = re.compile(r"was behind in \d+ of them$")
 
 
 def _by_other_clock(removal: Removal, said: Row, true: Row) -> Row:
@@ -240,6 +250,34 @@ def _by_times_of_topics(truth: Mapping[Key, Row], mine: Mapping[Key, Row], apart
     return found
 
 
+IN_TWO_LOGS: Final = re.compile(f"group '([^']+)' is in {GROUP_LOG} and in")
+"""The moment is within the move of a group of workers: the whole logs do not say in which of them it is, so that they
+are no truth about what one log alone says."""
+
+
+def _with_parts(truth: Mapping[Key, Row], mine: Mapping[Key, Row]) -> Mapping[Key, Row]:
+    """Return what is said with runs of commits in one row that a doubt about the owner cut into several."""
+    joined = dict(mine)
+    parts: set[Key] = set()
+    runs = [(key, row) for key, row in mine.items() if row.get("kind") == "forward"]
+    for key, row in sorted(runs, key=lambda run: run[1]["since"]["offset"]):
+        of_partition = [other for other, run in runs if _same(run, row, "topic", "partition") and other in joined]
+        before = [other for other in of_partition if joined[other]["until"]["offset"] < row["since"]["offset"]]
+        last = max(before, key=lambda other: joined[other]["until"]["offset"], default=key)
+        run = joined[last]
+        is_part = row["missing"] is not None or last in parts
+        if key not in truth and is_part and run["offset_after"] == row["offset_before"]:
+            parts.add(last)
+            whole = {"commits": run["commits"] + row["commits"], "offsets_per_second": None}
+            joined[last] = run | whole | {name: row[name] for name in ("until", "offset_after")}
+            del joined[key]
+    return joined
+
+
+def _same(one: Row, other: Row, *names: str) -> bool:
+    return all(one[name] == other[name] for name in names)
+
+
 def _is_classic_rebalance(row: Row) -> bool:
     """Whether the row is about a rebalance of a classic group, or about the generation that it made."""
     return row.get("group_type") == "CLASSIC" and "causes" in row
@@ -310,7 +348,8 @@ def _at_time(of_finding: Key) -> Key:
     return (*of_finding[:2], of_finding[-1])
 
 
-TOPIC_ID: Final = re.compile(r"[\w-]{22}")
+TOPIC_ID: Final = re.compile(r"[\w-]{22}(-\d+)?")
+"""An id in the place of a name, perhaps with the number of a partition."""
 TOPIC_CAUSES: Final = ("topic_created", "topic_deleted", "topic_grown", "rack_changed", "regex_resolved")
 MOVED_CAUSES: Final = (*TOPIC_CAUSES, "topic_metadata_changed")
 """With the last one, a leader that did not know a topic yet."""

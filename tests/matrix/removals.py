@@ -117,6 +117,9 @@ def without_segment(number: int, partition: int) -> Callable[[Path], None]:
         files = segments(folder, partition)
         if number + 1 >= len(files):  # a log without its last segment is one that ends earlier
             raise NothingToRemoveError(f"partition {partition} has {len(files)} segments")
+        keys = [record.key for file in files[:number] for record in _rows(file.read_bytes()) if record.key]
+        if number > 0 and len({*keys}) == len(keys):
+            raise NothingToRemoveError(f"no key is twice before segment {number} of {partition}: as behind compaction")
         files[number].unlink()
 
     return change
