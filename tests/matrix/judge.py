@@ -67,7 +67,7 @@ def judge(
         _by_key(question, [row for row in rows if question.group(row) not in in_two_logs])
         for rows in _without_moved_topics(true.rows, said.rows, removal)
     )
-    mine = _with_parts(truth, _by_times_of_topics(truth, mine, removal.moves_topics_ms))
+    mine = _with_parts(truth, _by_times_of_topics(truth, mine, removal))
     for key, row in truth.items():
         other = mine.get(key)
         touched = is_touched(question.group(row))
@@ -236,13 +236,17 @@ def _without_moved_topics(true: Sequence[Row], said: Sequence[Row], removal: Rem
         ]
 
 
-def _by_times_of_topics(truth: Mapping[Key, Row], mine: Mapping[Key, Row], apart_ms: int) -> Mapping[Key, Row]:
-    """Return what is said by the true keys, where a finding begins or ends when a topic changed, by the other clock."""
+def _by_times_of_topics(truth: Mapping[Key, Row], mine: Mapping[Key, Row], removal: Removal) -> Mapping[Key, Row]:
+    """Return what is said by the true keys, where a finding begins or ends by the other clock: when a topic changed, or
+    when a broker was away.
+    """
+    apart_ms, clock_ms = removal.moves_topics_ms, removal.clock_ms
     by_rest = {key[:-1]: key for key, row in truth.items() if "since_ms" in row and key not in mine}
     found: dict[Key, Row] = {}
     for key, row in mine.items():
-        true = by_rest.get(key[:-1]) if apart_ms and key not in truth else None
-        if true is not None and abs(row["since_ms"] - truth[true]["since_ms"]) <= apart_ms:
+        true = by_rest.get(key[:-1]) if (apart_ms or clock_ms) and key not in truth else None
+        later_ms = 0 if true is None else row["since_ms"] - truth[true]["since_ms"]
+        if true is not None and (abs(later_ms) <= apart_ms or later_ms == clock_ms):
             moved = ("since_ms", "until_ms", "detail")
             found[true] = row | {name: truth[true][name] for name in moved}
         else:

@@ -129,7 +129,7 @@ def of_clocks() -> dict[str, Removal]:
     for shift_ms in (-300, 300):
         shifts[shift_ms] = replace(near, changes=OF_TOPICS, questions="^(?!whatif|explain)", moves_topics_ms=300)
     return {
-        f"clock of metadata {shift_ms:+} ms": replace(each, change=clock_of_metadata(shift_ms))
+        f"clock of metadata {shift_ms:+} ms": replace(each, change=clock_of_metadata(shift_ms), clock_ms=shift_ms)
         for shift_ms, each in shifts.items()
     }
 

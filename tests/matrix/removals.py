@@ -58,7 +58,8 @@ class Removal:
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
     topics and share state of it. ``may_be_silent``: perhaps nothing tells that something is missing; where an
     answer says so, it has to be right. ``moves_topics_ms``: a change of a topic that is so near to a classic generation
-    may come before or after it, as only times tell. ``ends``: a change before, by which the logs end earlier; then the
+    may come before or after it, as only times tell. ``clock_ms``: the metadata log has times so much later, as have
+    findings that it alone tells. ``ends``: a change before, by which the logs end earlier; then the
     answers are compared with those of such logs.
     """
 
@@ -77,6 +78,7 @@ class Removal:
     hides_time: bool = False
     may_be_silent: bool = False
     moves_topics_ms: int = 0
+    clock_ms: int = 0
     ends: Callable[[Path], object] | None = None
 
     def touches_all(self, question: str) -> bool:
