@@ -279,6 +279,8 @@ class TopicHistory:
             return "the record has no time"
         if self.last_seen_ms < time_ms:
             return "the history of topics ends before"
+        if time_ms < self.reach.since_ms:
+            return "the history of topics begins later"
         return None
 
     @property

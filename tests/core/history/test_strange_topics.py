@@ -115,6 +115,15 @@ def test_a_record_without_a_time_is_of_topics_that_are_not_known() -> None:
     assert history().doubt(0) is None
 
 
+def test_before_the_metadata_log_no_topic_is_known() -> None:
+    """A cluster has no groups before it begins: these are of another one, or came from ZooKeeper."""
+    known = history()
+    known.first_seen_ms, known.from_start = HOUR, True
+    assert known.doubt(HOUR - CLOCK_TOLERANCE_MS) is None
+    assert known.doubt(HOUR - CLOCK_TOLERANCE_MS - 1) == "the history of topics begins later"
+    assert not known.is_whole(HOUR // 2)
+
+
 def test_a_topic_may_be_created_just_behind_the_end_of_the_metadata_log() -> None:
     known = history()
     end_ms = known.last_seen_ms
