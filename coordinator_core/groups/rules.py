@@ -114,7 +114,7 @@ class Rule(StrEnum):
         "The previous member epoch is the epoch that the member had before.")
     METADATA_HASH_WRONG = ("metadata_hash_wrong", _EPOCHS, _CODE, _PROTOCOL,
         "The metadata hash of an epoch is that of a version of the subscribed topics, at most half a minute out "
-        "of date (clocks: 10 s). Judged only where the metadata log is whole.")
+        "of date (clocks: 10 s). Judged only where the metadata log is whole and of this cluster.")
     PARTITION_EPOCH_WRONG = ("partition_epoch_wrong", _RECONCILED, "KIP-1251", _PROTOCOL,
         "A partition's assignment epoch is not above the epoch of its member.")
 
