@@ -42,7 +42,7 @@ def generation(topic: str) -> AnyRecord:
     return CoordinatorRecord(LogPosition(3, 8, 2 * HOUR), RecordType.GROUP_METADATA, {"group": "g"}, value)
 
 
-def test_no_topic_id_of_the_groups_is_in_the_metadata_log_kinship() -> None:
+def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -> None:
     said, is_proven = kinship(history(), {"log": [assigned(ELSEWHERE, 9), assigned(ELSEWHERE, 12)]})
     assert not is_proven
     assert said is not None
