@@ -563,8 +563,13 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         found[f"unreadable keys in {number}"] = Removal(unreadable(number, cut_key, 40), NEWER, (number,))
         found[f"marker lost in {number}"] = Removal(marker_lost(number), GAPS, (number,))
     found |= {
+        # Offsets are those of the log of workers where it is the only one: they mean another moment.
         "no log of groups": Removal(
-            without_groups, f"no log of groups|nothing of groups|{ABSENT}", tuple(partitions), True
+            without_groups,
+            f"no log of groups|nothing of groups|{ABSENT}",
+            tuple(partitions),
+            True,
+            questions="^(?!.*then)",
         ),
         "metadata absent": Removal(without_topic("__cluster_metadata"), TOPICS, (), True),
         "metadata short": Removal(metadata_part(0, 0.3), TOPICS, (), True),
