@@ -5,9 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
@@ -48,9 +50,24 @@ def done(session: Session, tasks: Sequence[T], work: Callable[[Sequence[T]], lis
 def processes(count: int, begin: Callable[[], object] | None = None) -> ProcessPoolExecutor:
     """Return so many processes of this machine, each of which begins with a call.
 
-    They are not forked: the threads of Arrow and of delta-rs would be missing in them.
+    They are not forked: the threads of Arrow and of delta-rs would be missing in them. Ctrl-C ends them in silence.
     """
-    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (begin,))
+    return ProcessPoolExecutor(count, _Context(), _begin, (begin,))
+
+
+class _Process(SpawnProcess):
+    """A process that Ctrl-C does not reach while it starts: it would print where in its imports it was."""
+
+    def start(self) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the new process inherits it
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Context(SpawnContext):
+    Process = _Process
 
 
 def _end_with_parent() -> None:
@@ -63,6 +80,8 @@ def _end_with_parent() -> None:
 def _begin(call: Callable[[], object] | None) -> None:
     # A process whose parent was killed would wait for work forever.
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if call is not None:
         call()
 
