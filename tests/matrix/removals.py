@@ -547,14 +547,18 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
             found[f"{name} segment of {number}"] = Removal(
                 without_segment(at, number), GAPS, (number,), hides_time=name != "first"
             )
-        found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
-        found[f"end of {number}"] = Removal(without_end(number), END, (number,), may_be_silent=True)
+        found[f"last segment of {number}"] = Removal(
+            without_segment(-1, number), GAPS, (number,), is_tail=True, hides_time=True
+        )
+        found[f"end of {number}"] = Removal(without_end(number), END, (number,), may_be_silent=True, hides_time=True)
         found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,), hides_time=True)
         # A moment that names an offset of that partition is of no known time: share state then is unknown.
         found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), True, is_tail=True)
         found[f"damaged batch in {number}"] = Removal(damaged(number, 4), GAPS, (number,))
-        found[f"damaged batches and a cut in {number}"] = Removal(damaged(number, 4, -2, cut_off=True), GAPS, (number,))
-        found[f"cut off in {number}"] = Removal(cut_off(number), GAPS, (number,), is_tail=True)
+        found[f"damaged batches and a cut in {number}"] = Removal(
+            damaged(number, 4, -2, cut_off=True), GAPS, (number,), hides_time=True
+        )
+        found[f"cut off in {number}"] = Removal(cut_off(number), GAPS, (number,), is_tail=True, hides_time=True)
         for name, keep in (("with", True), ("without", False)):
             found[f"{number} compacted {name} tombstones"] = Removal(
                 compacted(number, keep_tombstones=keep), GAPS, (number,), forgets=True, hides_time=True
