@@ -347,6 +347,11 @@ class TopicHistory:
         """Return whether there ever was a topic of this name."""
         return any(topic is not None for _, topic in self._topics.past(name, self._newest))
 
+    def had_partition(self, name: str, partition: int, time_ms: int) -> bool:
+        """Return whether a topic of this name had such a partition at a time or before, as far as clocks tell."""
+        versions = self._topics.past(name, self.version_at(time_ms + CLOCK_TOLERANCE_MS))
+        return any(topic is not None and partition < topic.partitions for _, topic in versions)
+
     def names_matching(self, regex: str, matching: Callable[[str, Collection[str]], list[str]]) -> frozenset[str]:
         """Return the names of all topics that ever existed and that ``matching`` selects by a regular expression."""
         count, names = self._matching.get(regex, (-1, frozenset()))

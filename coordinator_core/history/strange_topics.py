@@ -1,17 +1,21 @@
-"""Whether a metadata log is of the cluster of the groups: it has the topics whose ids their records name, or none."""
+"""Whether a metadata log is of the cluster of the groups: it has the topics that their records name, or lacks them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard, TypeVar
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from coordinator_core.records import AnyRecord, LogPosition, RecordType
 
-Unknown = dict[str, LogPosition]
-"""Ids or names of topics that the metadata log does not have, each with the first record that names it."""
+Named = TypeVar("Named")
+Unknown = dict[Named, LogPosition]
+"""Topic ids, or partitions, each with the first record that names it."""
+Assigned = tuple[str, int]
+"""A partition of a topic by its name."""
+ELSEWHERE: Final = "the metadata log is of another cluster, and not used"
 MOST_NAMED: Final = 3
 """So many logs are named in an error."""
 RANDOM: Final = frozenset("QRST")
@@ -37,17 +41,17 @@ class Kinship(NamedTuple):
     is_proven: bool = True
 
 
-def named_topics(record: AnyRecord) -> tuple[set[str], set[str]]:
-    """Return the topic ids in a record of a group, and the names of topics that classic members were assigned."""
-    return set(_topic_ids(record.value)), set(_assigned_names(record))
+def named_topics(record: AnyRecord) -> tuple[set[str], set[Assigned]]:
+    """Return the topic ids in a record of a group, and the partitions that classic members were assigned."""
+    return set(_topic_ids(record.value)), set(_assigned(record))
 
 
 def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]) -> Kinship:
     """Return whether the metadata log of these topics is of the cluster of the groups.
 
     ``logs`` are records of groups by the name of their log. The first topic id of a log that the metadata log has ends
-    the search in it. What members were assigned existed: ids decide, as every topic has its own. Without ids the names
-    of topics that classic members were assigned do, where the metadata log never had any of them.
+    the search in it. What members were assigned existed: ids decide, as every topic has its own. Without ids the
+    partitions that classic members were assigned do, where the metadata log did not have one of them by then.
 
     Raises:
         InputError: the metadata log has topic ids of some of the logs, and none of others: they are of two clusters.
@@ -55,10 +59,10 @@ def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]
     if not _is_whole(topics):
         return Kinship()
     known: list[str] = []
-    strange: dict[str, Unknown] = {}
-    names: Unknown = {}
+    strange: dict[str, Unknown[str]] = {}
+    assigned: Unknown[Assigned] = {}
     for log, records in logs.items():
-        ids = _unknown_ids(topics, records, names)
+        ids = _unknown_ids(topics, records, assigned)
         if ids is None:
             known.append(log)
         elif ids:
@@ -67,9 +71,16 @@ def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]
         raise InputError(_of_two(known, strange))
     if strange:
         unknown = {topic_id: at for ids in strange.values() for topic_id, at in ids.items()}
-        return Kinship(_of_another_cluster(unknown, "topic ids"), is_proven=False)
-    if names and not known and not any(map(topics.had, names)):
-        return Kinship(_of_another_cluster(names, "topics"), is_proven=False)
+        said = f"{ELSEWHERE}: it has none of the {len(unknown)} topic ids that records of groups name, such as "
+        return Kinship(said + _first(unknown), is_proven=False)
+    lacking = {
+        f"{name}-{number}": at
+        for (name, number), at in assigned.items()
+        if not topics.had_partition(name, number, at.timestamp_ms)
+    }
+    if lacking and not known:
+        said = f"{ELSEWHERE}: it lacks partitions that members of groups were assigned, such as "
+        return Kinship(said + _first(lacking), is_proven=False)
     return Kinship(is_proven=bool(known))
 
 
@@ -78,31 +89,26 @@ def _is_whole(topics: TopicHistory | None) -> TypeGuard[TopicHistory]:
     return topics is not None and not topics.is_listed and topics.complete and not topics.gaps
 
 
-def _unknown_ids(topics: TopicHistory, records: Iterable[AnyRecord], names: Unknown) -> Unknown | None:
+def _unknown_ids(
+    topics: TopicHistory, records: Iterable[AnyRecord], assigned: Unknown[Assigned]
+) -> Unknown[str] | None:
     """Return the topic ids in these records, of which the metadata log has none; None: it has one of them.
 
-    The names of topics that classic members were assigned are added to ``names``.
+    The partitions that classic members were assigned are added to ``assigned``.
     """
-    ids: Unknown = {}
+    ids: Unknown[str] = {}
     for record in records:
         if not topics.shows_all(record.at.timestamp_ms):
             continue
-        its_ids, its_names = named_topics(record)
+        its_ids, its_partitions = named_topics(record)
         if any(topics.topic_name(topic_id) is not None for topic_id in its_ids):
             return None
         ids |= dict.fromkeys(its_ids - ids.keys(), record.at)
-        names |= dict.fromkeys(its_names - names.keys(), record.at)
+        assigned |= dict.fromkeys(its_partitions - assigned.keys(), record.at)
     return ids
 
 
-def _of_another_cluster(unknown: Unknown, noun: str) -> str:
-    return (
-        f"the metadata log is of another cluster, and not used: it has none of the {len(unknown)} {noun} that records "
-        f"of groups name, such as {_first(unknown)}"
-    )
-
-
-def _of_two(known: Sequence[str], strange: Mapping[str, Unknown]) -> str:
+def _of_two(known: Sequence[str], strange: Mapping[str, Unknown[str]]) -> str:
     others = "; ".join(f"{log} names {_first(ids)}" for log, ids in sorted(strange.items())[:MOST_NAMED])
     return (
         f"these logs are of two clusters: the metadata log has topics of {', '.join(sorted(known)[:MOST_NAMED])}, and "
@@ -110,7 +116,7 @@ def _of_two(known: Sequence[str], strange: Mapping[str, Unknown]) -> str:
     )
 
 
-def _first(unknown: Unknown) -> str:
+def _first(unknown: Unknown[str]) -> str:
     name, at = min(unknown.items(), key=lambda entry: (entry[1], entry[0]))
     return f"{name!r} (partition {at.partition}, offset {at.offset})"
 
@@ -128,10 +134,10 @@ def _topic_ids(value: object) -> Iterator[str]:
             yield from _topic_ids(inner)
 
 
-def _assigned_names(record: AnyRecord) -> Iterator[str]:
-    """Yield the topics that the members of a generation were assigned."""
+def _assigned(record: AnyRecord) -> Iterator[Assigned]:
+    """Yield the partitions that the members of a generation were assigned."""
     if record.type != RecordType.GROUP_METADATA or record.value is None:
         return
     if record.value.get("protocolType") == CONSUMER_PROTOCOL_TYPE:
         for member in record.value["members"]:
-            yield from (assigned.topic for assigned in assigned_partitions(member["assignment"]) or ())
+            yield from (assigned[:2] for assigned in assigned_partitions(member["assignment"]) or ())

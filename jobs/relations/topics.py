@@ -187,20 +187,28 @@ def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory 
 
 
 def _names_known_topics(tables: TableReader, cluster: str) -> bool:
-    """Return whether records of groups name a topic of the history that was stored; or none at all."""
-    named = [named_topics(record) for record in _naming_records(tables, cluster, A_FEW)]
-    ids, names = (
-        (sorted(set[str]().union(*of_records)) for of_records in zip(*named, strict=True)) if named else ([], [])
-    )
-    if not ids and not names:
+    """Return whether records of groups name topics of the history that was stored; or none at all."""
+    ids, assigned = set[str](), dict[tuple[str, int], int]()
+    for record in _naming_records(tables, cluster, A_FEW):
+        its_ids, partitions = named_topics(record)
+        ids |= its_ids
+        assigned = dict.fromkeys(partitions, record.at.timestamp_ms) | assigned
+    if not ids and not assigned:
         return True
-    column, values = ("topic_id", ids) if ids else ("topic", names)
+    column, values = ("topic_id", ids) if ids else ("topic", {name for name, _ in assigned})
     known = tables.rows(
-        f"SELECT topic FROM $topic_history WHERE cluster = :cluster AND {column} IN :named LIMIT 1",
+        "SELECT t.topic AS topic, t.partitions AS partitions, t.since.timestamp_ms AS since_ms "
+        f"FROM $topic_history AS t WHERE cluster = :cluster AND {column} IN :named",
         cluster=cluster,
-        named=values,
+        named=sorted(values),
     )
-    return next(known, None) is not None
+    if ids:
+        return next(known, None) is not None
+    lives = [(row["topic"], row["partitions"], row["since_ms"] - CLOCK_TOLERANCE_MS) for row in known]
+    return all(
+        any(name == topic and number < partitions and since_ms <= time_ms for topic, partitions, since_ms in lives)
+        for (name, number), time_ms in assigned.items()
+    )
 
 
 def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[AnyRecord]:

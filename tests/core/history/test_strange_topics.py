@@ -35,8 +35,8 @@ def assigned(topic_id: str, offset: int = 7, time_ms: int = 2 * HOUR) -> AnyReco
     return CoordinatorRecord(LogPosition(3, offset, time_ms), type_, key, value)
 
 
-def generation(topic: str) -> AnyRecord:
-    entry = {"assignedPartitions": [{"topic": topic, "partitions": [0]}], "userData": None}
+def generation(topic: str, *partitions: int) -> AnyRecord:
+    entry = {"assignedPartitions": [{"topic": topic, "partitions": [*partitions] or [0]}], "userData": None}
     member = {"memberId": "m", "assignment": encode_blob("ConsumerProtocolAssignment", 0, entry)}
     value = {"protocolType": "consumer", "members": [member]}
     return CoordinatorRecord(LogPosition(3, 8, 2 * HOUR), RecordType.GROUP_METADATA, {"group": "g"}, value)
@@ -84,6 +84,15 @@ def test_the_topic_id_of_a_commit_tells_whose_the_metadata_log_is() -> None:
 
     assert kinship(history(), {"log": [commit(HERE)]}) == Kinship(is_proven=True)
     assert kinship(history(), {"log": [commit(ELSEWHERE)]}).strange is not None
+
+
+def test_members_are_assigned_only_partitions_that_there_were() -> None:
+    """The topic of this name had three."""
+    said = kinship(history(), {"log": [generation("t", 0, 1, 2), generation("t", 0, 3)]}).strange
+    assert said is not None
+    assert said.endswith(
+        "it lacks partitions that members of groups were assigned, such as 't-3' (partition 3, offset 8)"
+    )
 
 
 def test_names_decide_where_no_record_has_an_id() -> None:
