@@ -223,7 +223,11 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         for delivery in history.deliveries
         if delivery.current is not None
     }
-    missing = [row for unit, row in initialized.items() if unit not in states and _would_show(history, unit, row.since)]
+    missing = [
+        row
+        for unit, row in initialized.items()
+        if unit not in states and row.history_complete and _would_show(history, unit, row.since)
+    ]
     if missing:
         named = first_of([f"{row.topic}-{row.partition}" for row in missing])
         detail = f"{counted(len(missing), 'share partition')} initialized without state in {SHARE_LOG}: {named}"
