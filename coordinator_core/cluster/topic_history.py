@@ -190,8 +190,7 @@ class TopicHistory:
         if number < 0:
             return None
         if time_ms is None:
-            is_before = self.from_start and 0 < asked_ms < self.reach.since_ms  # the cluster began later
-            is_whole = self.complete and not is_before and self.reach.covers_end(max(asked_ms, self.first_seen_ms, 1))
+            is_whole = self.complete and self.reach.covers_end(max(asked_ms, self.first_seen_ms, 1))
         else:
             is_whole = self.shows_all(time_ms) and (upto_ms is None or not self._change(time_ms, upto_ms))
         return replace(self.version(number).image, is_whole=is_whole)
