@@ -73,10 +73,12 @@ def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]
         unknown = {topic_id: at for ids in strange.values() for topic_id, at in ids.items()}
         said = f"{ELSEWHERE}: it has none of the {len(unknown)} topic ids that records of groups name, such as "
         return Kinship(said + _first(unknown), is_proven=False)
+    since_ms, until_ms, _ = topics.reach
     lacking = {
         f"{name}-{number}": at
         for (name, number), at in assigned.items()
-        if not topics.had_partition(name, number, at.timestamp_ms)
+        # Of what was before the log begins, it shows at some time what it has at all.
+        if not topics.had_partition(name, number, at.timestamp_ms if at.timestamp_ms >= since_ms else until_ms)
     }
     if lacking and not known:
         said = f"{ELSEWHERE}: it lacks partitions that members of groups were assigned, such as "
@@ -98,8 +100,8 @@ def _unknown_ids(
     """
     ids: Unknown[str] = {}
     for record in records:
-        if not topics.shows_all(record.at.timestamp_ms):
-            continue
+        if not 0 <= record.at.timestamp_ms <= topics.reach.until_ms:
+            continue  # a topic that was created behind its end
         its_ids, its_partitions = named_topics(record)
         if any(topics.topic_name(topic_id) is not None for topic_id in its_ids):
             return None

@@ -86,6 +86,15 @@ def test_the_topic_id_of_a_commit_tells_whose_the_metadata_log_is() -> None:
     assert kinship(history(), {"log": [commit(ELSEWHERE)]}).strange is not None
 
 
+def test_topics_of_groups_that_were_before_the_metadata_log_are_those_of_another_cluster() -> None:
+    """Of a cluster that came from ZooKeeper it has those that were there when it began."""
+    later = history()
+    later.first_seen_ms, later.from_start = 9 * HOUR, True
+    assert kinship(later, {"log": [assigned(ELSEWHERE)]}).strange is not None
+    assert kinship(later, {"log": [generation("t", 0)]}).strange is None
+    assert kinship(later, {"log": [generation("t", 3)]}).strange is not None
+
+
 def test_members_are_assigned_only_partitions_that_there_were() -> None:
     """The topic of this name had three."""
     said = kinship(history(), {"log": [generation("t", 0, 1, 2), generation("t", 0, 3)]}).strange
