@@ -272,7 +272,8 @@ def _with_parts(truth: Mapping[Key, Row], mine: Mapping[Key, Row]) -> Mapping[Ke
     parts: set[Key] = set()
     runs = [(key, row) for key, row in mine.items() if row.get("kind") == "forward"]
     for key, row in sorted(runs, key=lambda run: run[1]["since"]["offset"]):
-        of_partition = [other for other, run in runs if _same(run, row, "topic", "partition") and other in joined]
+        place = row["topic"], row["partition"]
+        of_partition = [other for other, run in runs if (run["topic"], run["partition"]) == place and other in joined]
         before = [other for other in of_partition if joined[other]["until"]["offset"] < row["since"]["offset"]]
         last = max(before, key=lambda other: joined[other]["until"]["offset"], default=key)
         run = joined[last]
@@ -283,10 +284,6 @@ def _with_parts(truth: Mapping[Key, Row], mine: Mapping[Key, Row]) -> Mapping[Ke
             joined[last] = run | whole | {name: row[name] for name in ("until", "offset_after")}
             del joined[key]
     return joined
-
-
-def _same(one: Row, other: Row, *names: str) -> bool:
-    return all(one[name] == other[name] for name in names)
 
 
 def _is_classic_rebalance(row: Row) -> bool:
