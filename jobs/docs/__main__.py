@@ -19,7 +19,6 @@ from pydantic.fields import FieldInfo
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
-from coordinator_core.audit.finding_texts import texts_of
 from coordinator_core.clients import known_clients, mixtures
 from coordinator_core.groups import rules
 from coordinator_core.history.grounds import HOLE, KNOWLEDGE, UNREADABLE_RECORD
@@ -247,7 +246,7 @@ def _findings() -> Iterator[str]:
         least = "" if row["Threshold"] == "any" else f", at least {row['Threshold']}"
         yield f"{row['Says']}\n"
         yield f"{row['Level'].capitalize()} ({row['Weight']}). Value: {row['Value']}{least}.\n"
-        yield f"To do: {texts_of(kind).advice}"
+        yield f"To do: {kind.advice}"
 
 
 def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, make_finding, score
-from coordinator_core.audit.finding_texts import FINDING_TEXTS
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.findings.committed_offsets import COMMIT_BYTES
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, about_cluster, marked
@@ -740,7 +739,6 @@ def test_the_table_has_every_kind_once_and_its_threshold_in_the_settings() -> No
     assert all(kind.value == kind.name.lower() for kind in FindingKind)
     named = {kind.threshold for kind in FindingKind} - {"any"}
     assert all(hasattr(LIMITS, name) for name in named)
-    assert set(FINDING_TEXTS) == {kind.value for kind in FindingKind}
     assert len(document_rows()) == len(FindingKind)
 
 
