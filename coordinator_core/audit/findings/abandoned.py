@@ -29,7 +29,7 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         who = "no member and " if known else ""
         detail = f"{who}no commit for {duration(silent)}; offsets of {counted(len(kept), 'partition')} are kept"
         yield history.finding(
-            FindingKind.ZOMBIE_GROUP, silent, limits.zombie_ms, detail, [latest], is_open=True, complete=known
+            FindingKind.ZOMBIE_GROUP, silent, detail, [latest], threshold=limits.zombie_ms, is_open=True, complete=known
         )
 
 
@@ -60,5 +60,5 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         if gone:
             detail += "; the topic was deleted"
         yield history.finding(
-            FindingKind.ZOMBIE_TOPIC, silent, limits.zombie_ms, detail, [last], subject=topic, is_open=True
+            FindingKind.ZOMBIE_TOPIC, silent, detail, [last], threshold=limits.zombie_ms, subject=topic, is_open=True
         )

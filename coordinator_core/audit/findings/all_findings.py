@@ -51,7 +51,7 @@ def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
     for in_share_state, rows in of_logs.items():
         kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())
         at = [row.at for row in rows]
-        yield history.finding(FindingKind.RULES_BROKEN, len(rows), 1, kinds, at, in_share_state=in_share_state)
+        yield history.finding(FindingKind.RULES_BROKEN, len(rows), kinds, at, in_share_state=in_share_state)
 
 
 def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -63,7 +63,6 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
         yield history.finding(
             FindingKind.TARGETS_WRONG,
             len(rows),
-            1,
             f"epochs {epochs}{_broken(rows[-1])}",
             [row.at for row in rows],
             is_open=any(row.epoch == present for row in rows),

@@ -110,9 +110,9 @@ def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Last
     yield history.finding(
         FindingKind.IMBALANCE,
         worst.spread,
-        limits.imbalance_units,
         detail,
         [moment.rebalance.finished or moment.rebalance.at for moment in uneven],
+        threshold=limits.imbalance_units,
         subject=history.client(most),
         is_open=_holds(history, uneven[-1]),
         complete=_shows_all_states(history),
@@ -154,7 +154,6 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
     yield history.finding(
         FindingKind.EMPTY_MEMBERS,
         len(members),
-        1,
         f"{detail}; so in {len(idle)} of {len(states)} stable epochs that lasted",
         [each.moment.rebalance.finished or each.moment.rebalance.at for each, _ in idle],
         until_ms=last.until_ms(history),
@@ -222,7 +221,6 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             yield history.finding(
                 FindingKind.MOVED_MORE_THAN_NEEDED,
                 surplus,
-                1,
                 detail,
                 [rebalance.at, rebalance.finished or rebalance.at],
                 complete=rebalance.history_complete,
@@ -266,7 +264,6 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     yield history.finding(
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
-        1,
         f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {duration(waited_ms)}: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
         list(dict.fromkeys((begun, last.target or last.opened))),
@@ -284,7 +281,6 @@ def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[Find
         yield history.finding(
             FindingKind.ASSIGNOR_FAILED,
             len(failed),
-            1,
             f"epochs {listed}",
             evidence,
             is_open=failed[-1] is history.present,

@@ -42,7 +42,6 @@ def _not_kept(
     return history.finding(
         FindingKind.DECISION_NOT_KEPT,
         count,
-        1,
         f"{detail}{line.quote}{because}",
         evidence,
         until_ms=history.own_ms,
@@ -66,18 +65,17 @@ def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[F
         since = "" if first.timestamp_ms is None else f" since {utc(first.timestamp_ms)}"
         fault = known_fault(first)
         known = "" if fault is None else f"; it may be {fault.issue}: {fault.about} (mended: {fault.mended})"
-        finding = history.finding(
+        yield history.finding(
             FindingKind.NO_COORDINATOR,
             times,
-            1,
             f"{GROUP_LOG}-{partition} has no coordinator{since}: it could not be loaded {counted(times, 'time')}, "
             f"{first.reason or first.text} ({first.place}){known}",
             there,
             subject=f"{GROUP_LOG}-{partition}",
+            since_ms=first.timestamp_ms,
             until_ms=last.timestamp_ms,
             is_open=True,
         )
-        yield finding if first.timestamp_ms is None else finding._replace(since_ms=first.timestamp_ms)
 
 
 def conversions_refused(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -87,15 +85,14 @@ def conversions_refused(history: GroupHistory, limits: Thresholds) -> Iterator[F
         refused = list(same)
         times = [line.timestamp_ms for line in refused if line.timestamp_ms is not None]
         present = history.present
-        finding = history.finding(
+        yield history.finding(
             FindingKind.CONVERSION_REFUSED,
             len(refused),
-            1,
             f"not converted {counted(len(refused), 'time')}: {reason} ({refused[0].place})",
             [] if present is None else [present.opened],
+            since_ms=min(times, default=None),
             until_ms=max(times, default=None),
         )
-        yield finding._replace(since_ms=min(times, default=finding.since_ms))
 
 
 def _said_by_client(line: BrokerEvent) -> str:
@@ -119,35 +116,28 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
         for each in history.lines.of_kind[EventKind.REBALANCE_BEGAN]
         if (each.epoch or 0) >= present.epoch and (each.timestamp_ms or 0) >= since_ms
     ]
-    failed = max(each.epoch or 0 for each in begun) - present.epoch
-    if failed >= limits.failed_generations:
+    kind, threshold = FindingKind.GENERATIONS_FAILED, limits.failed_generations
+    value = max(each.epoch or 0 for each in begun) - present.epoch
+    if value >= threshold:
         (reason, times), *_ = Counter(map(_said_by_client, begun)).most_common(1)
-        finding = history.finding(
-            FindingKind.GENERATIONS_FAILED,
-            failed,
-            limits.failed_generations,
-            f"generations {present.epoch + 1} to {present.epoch + failed} were not completed: the members joined again "
-            f"and again without an assignment; {len(begun)} rebalances began, {times} of them as: {reason} "
-            f"({line.place})",
+        detail = (
+            f"generations {present.epoch + 1} to {present.epoch + value} were not completed: the members joined again "
+            f"and again without an assignment; {len(begun)} rebalances began, {times} of them as: {reason}"
+        )
+    else:
+        kind, threshold = FindingKind.SLOW_REBALANCE, limits.slow_rebalance_ms
+        value = history.own_ms - line.latest_ms
+        took = f"{'' if line.resolution_ms == 1 else 'at least '}{duration(value)}"
+        detail = f"a rebalance has taken {took} so far, which began after generation {present.epoch}: {line.reason}"
+    if value >= threshold:
+        yield history.finding(
+            kind,
+            value,
+            f"{detail} ({line.place})",
             [present.opened],
+            threshold=threshold,
+            since_ms=since_ms,
             until_ms=history.own_ms,
             is_open=True,
             complete=present.history_complete,
         )
-        yield finding._replace(since_ms=since_ms)
-        return
-    took = history.own_ms - line.latest_ms
-    if took >= limits.slow_rebalance_ms:
-        least = "" if line.resolution_ms == 1 else "at least "
-        detail = f"a rebalance has taken {least}{duration(took)} so far, which began after generation {present.epoch}: "
-        finding = history.finding(
-            FindingKind.SLOW_REBALANCE,
-            took,
-            limits.slow_rebalance_ms,
-            f"{detail}{line.reason} ({line.place})",
-            [present.opened],
-            until_ms=history.own_ms,
-            is_open=True,
-            complete=present.history_complete,
-        )
-        yield finding._replace(since_ms=line.timestamp_ms)

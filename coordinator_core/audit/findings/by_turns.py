@@ -56,13 +56,13 @@ def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     yield history.finding(
         FindingKind.COMMITS_BY_TURNS,
         len(turns) + more,
-        limits.commit_turns,
         f"two jobs commit for this group by turns: {counted(len(taken), 'partition')} ({names}) went back "
         f"{len(turns) + more} times and forth again, by {apart} offsets mostly, the first of "
         f"{first.topic}-{first.partition} from {first.rewinds[0].before} to {first.rewinds[0].after}"
         f"{cut_text(taken, MORE_REWINDS)}; each overwrites what the other has committed, and reads on from there once "
         "it starts again",
         [rewind.at for rewind in turns],
+        threshold=limits.commit_turns,
         subject=first.topic if len({commits.topic for commits in taken}) == 1 else None,
         # What came after the last one that is kept was written as before.
         until_ms=max(commits.last.timestamp_ms for commits in taken) if more else None,

@@ -69,7 +69,6 @@ def _rewound(
     return history.finding(
         FindingKind.OFFSETS_REWOUND,
         lost,
-        1,
         detail,
         [rebalance.at, *(rewind.at for _, rewind in rewinds)],
         subject=commits.topic,
@@ -126,7 +125,6 @@ def beyond_the_end(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         yield history.finding(
             FindingKind.COMMITTED_BEYOND_END,
             most,
-            1,
             detail,
             [commit.last for _, commit in of_topic],
             subject=topic,
@@ -168,7 +166,6 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 number,
-                1,
                 detail,
                 [removal.at for removal in removals],
                 subject=topic,
@@ -196,7 +193,7 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             f"{size} bytes in the log before it is compressed or compacted{_of_log(history, commits, first.partition)}"
         )
         yield history.finding(
-            FindingKind.FLOODS_THE_LOG, rate, limits.commits_per_partition_minute, detail, [first, last]
+            FindingKind.FLOODS_THE_LOG, rate, detail, [first, last], threshold=limits.commits_per_partition_minute
         )
 
 
@@ -247,9 +244,9 @@ def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[Fin
     yield history.finding(
         FindingKind.TRANSACTION_LEFT_OPEN,
         age,
-        limits.open_transaction_ms,
         detail,
         [each.first for each in old],
+        threshold=limits.open_transaction_ms,
         is_open=True,
     )
 

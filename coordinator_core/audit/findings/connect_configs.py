@@ -24,5 +24,5 @@ def differing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
             detail = f"{name} {READS_ANOTHER}: {len(seen)} times, at last: {seen[-1].detail}"
             at = [cause.at for cause in seen]
             yield history.finding(
-                FindingKind.CONFIGS_DIFFER, len(seen), limits.configs_differ_times, detail, at, subject=name
+                FindingKind.CONFIGS_DIFFER, len(seen), detail, at, threshold=limits.configs_differ_times, subject=name
             )

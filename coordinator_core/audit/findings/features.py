@@ -49,4 +49,4 @@ def turned_off(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             f"{name} {since} since {utc(at.timestamp_ms)} (__cluster_metadata {at.partition}:{at.offset}): brokers "
             f"refuse the heartbeats of {counted(len(refused), 'member')}"
         )
-        yield history.finding(FindingKind.FEATURE_OFF, len(refused), 1, detail, [present.opened], is_open=True)
+        yield history.finding(FindingKind.FEATURE_OFF, len(refused), detail, [present.opened], is_open=True)

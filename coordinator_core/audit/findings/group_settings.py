@@ -36,7 +36,6 @@ def out_of_bounds(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
         yield history.finding(
             FindingKind.SETTINGS_OUT_OF_BOUNDS,
             len(outside),
-            1,
             f"{told(outside)} (__cluster_metadata {own.at.partition}:{own.at.offset})",
             [present.opened],
             level=Level.WARNING if any(problem.ends_sessions for problem in outside) else None,
@@ -59,9 +58,9 @@ def full(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     yield history.finding(
         FindingKind.GROUP_FULL,
         len(members),
-        most,
         f"{counted(len(members), 'member')}, and {setting}={most}: brokers refuse another one, which no record says",
         [present.opened],
+        threshold=most,
         is_open=True,
         complete=present.history_complete,
     )

@@ -34,11 +34,11 @@ def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
         yield history.finding(
             FindingKind.RECORD_NEAR_LIMIT,
             record.size,
-            limits.record_bytes,
             f"{largest} takes {record.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
             "by default (message.max.bytes): beyond it the coordinator cannot write it, and the group cannot change "
             "any more",
             [record.at],
+            threshold=limits.record_bytes,
             subject=name,
         )
 

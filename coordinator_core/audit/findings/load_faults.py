@@ -49,7 +49,6 @@ def commits_before_streams(history: GroupHistory, limits: Thresholds) -> Iterato
         yield history.finding(
             FindingKind.WILL_NOT_LOAD if is_certain else FindingKind.MAY_NOT_LOAD,
             partitions,
-            1,
             f"{of_log['releases']} cannot load {place} ({fault['issue']}, mended: {fault['mended']}), and {whose}: "
             f"since {utc(begin.timestamp_ms)} commits of streams group {history.group_id} for "
             f"{counted(partitions, 'partition')} stand before its first other record "

@@ -63,9 +63,9 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             yield history.finding(
                 FindingKind.FLAPPING_MEMBER,
                 len(short),
-                limits.flapping_stays,
                 detail,
                 evidence,
+                threshold=limits.flapping_stays,
                 subject=name,
                 is_open=history.may_have_members and _goes_on(short[-1], history, limits),
             )
@@ -243,9 +243,9 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     yield history.finding(
         FindingKind.ROLLING_DEPLOY,
         len(rebalances),
-        limits.rolling_deploy_rebalances,
         detail,
         [at for session in wave for at in (session.left, session.back)],
+        threshold=limits.rolling_deploy_rebalances,
         is_open=history.may_have_members and not history.has_lasted(until_ms, limits.rolling_deploy_gap_ms + 1),
         complete=knows_moves and all(row.history_complete for row in known),
     )
@@ -290,7 +290,6 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         yield history.finding(
             FindingKind.STATIC_MEMBER_FENCED,
             len(rows),
-            1,
             detail + counted(len(rows), "time"),
             [row.left for row in rows if row.left is not None],
             subject=f"instance {instance_id}",
@@ -314,7 +313,6 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
     yield history.finding(
         FindingKind.STATIC_MEMBER_EXPIRED,
         sum(len(rows) for rows in expired.values()),
-        1,
         detail,
         [row.left for rows in expired.values() for row in rows if row.left is not None],
         subject=f"instance {next(iter(expired))}" if len(expired) == 1 else None,
@@ -338,7 +336,6 @@ def _turned_away(history: GroupHistory, known: Container[str]) -> Iterator[Findi
         yield history.finding(
             FindingKind.STATIC_MEMBER_FENCED,
             len(lines),
-            1,
             f"{detail}({first.place})",
             owners,
             subject=f"instance {instance_id}",

@@ -48,7 +48,6 @@ def not_taken(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
         yield history.finding(
             FindingKind.ASSIGNMENT_NOT_TAKEN,
             count,
-            1,
             f"{_who(history, member_id)} did not read all that it was given, {counted(count, 'time')}; last "
             f"{details[member_id]}; {OTHER_ASSIGNOR}",
             positions,
@@ -73,7 +72,6 @@ def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         yield history.finding(
             FindingKind.MEMBER_LEFT_OUT,
             max(lasted_ms, 1),
-            1,
             f"{_who(history, member_id)} got nothing in {counted(len(epochs), 'generation')} ({duration(lasted_ms)}): "
             f"the leader, {_who(history, leader.member_id)}, cannot read its subscription; {REMEDY}",
             [row.opened for row in epochs],
@@ -107,11 +105,11 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         yield history.finding(
             FindingKind.GENERATIONS_FAILED,
             skipped,
-            limits.failed_generations,
             f"generations {before.epoch + 1} to {after.epoch - 1} were not completed, within "
             f"{duration(until_ms - since_ms)}: "
             f"the members joined again and again without an assignment; {why}",
             [before.opened, after.opened],
+            threshold=limits.failed_generations,
         )
 
 
@@ -136,7 +134,6 @@ def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[
         yield history.finding(
             FindingKind.CLIENTS_CLASH,
             len({pair.member.member_id for pair in pairs}),
-            1,
             f"{named}; {REMEDY}",
             [row.opened for row in epochs],
             until_ms=None if ended is None else ended.timestamp_ms,

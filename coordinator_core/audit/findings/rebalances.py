@@ -133,9 +133,9 @@ def _storm(
     return history.finding(
         FindingKind.REBALANCE_STORM,
         most,
-        limits.storm_rebalances,
         detail,
         [row.at for row in rows],
+        threshold=limits.storm_rebalances,
         subject=driver,
         level=Level.NOTICE if untold else None,
         is_open=history.may_have_members
@@ -172,9 +172,9 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         yield history.finding(
             FindingKind.SLOW_REBALANCE,
             took,
-            limits.slow_rebalance_ms,
             detail,
             [row.at, *([row.target] if row.target else []), end],
+            threshold=limits.slow_rebalance_ms,
             subject=name,
             is_open=row.outcome == "open",
             complete=row.history_complete,
@@ -236,9 +236,9 @@ def _unsettled(history: GroupHistory, limits: Thresholds, stretch: _Stretch) -> 
     return history.finding(
         FindingKind.NEVER_CONVERGES,
         took,
-        limits.never_converges_ms,
         detail,
         [row.at for row in rows],
+        threshold=limits.never_converges_ms,
         subject=None if who is None else who[0],
         until_ms=stretch.end_ms,
         is_open=stretch.is_open,

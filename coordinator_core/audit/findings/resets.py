@@ -118,7 +118,6 @@ def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             yield history.finding(
                 FindingKind.OFFSETS_RESET,
                 reset.offsets,
-                1,
                 f"{reset.detail}{cut}",
                 [partition.at for partition in reset.partitions],
                 subject=topics.pop() if len(topics) == 1 else None,

@@ -55,7 +55,6 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         yield history.finding(
             FindingKind.SHARE_ARCHIVED,
             lost,
-            1,
             detail,
             _latest(given_up.at for _, given_up in certain),
             subject=topic,
@@ -76,7 +75,6 @@ def unqueued(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             yield history.finding(
                 FindingKind.SHARE_UNQUEUED,
                 number,
-                1,
                 detail,
                 _latest(at),
                 subject=topic,
@@ -109,9 +107,9 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
         yield history.finding(
             FindingKind.SHARE_REDELIVERED,
             again,
-            limits.share_redelivered,
             detail,
             at,
+            threshold=limits.share_redelivered,
             subject=topic,
             complete=_has_all(history, deliveries),
             in_share_state=True,
@@ -139,9 +137,9 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         yield history.finding(
             FindingKind.SHARE_STALLED,
             idle,
-            limits.share_stalled_ms,
             detail,
             [since],
+            threshold=limits.share_stalled_ms,
             subject=_share_partition(delivery),
             is_open=True,
             complete=row.history_complete,
@@ -196,9 +194,9 @@ def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
         yield history.finding(
             FindingKind.SHARE_INITIALIZING,
             age,
-            limits.share_initializing_ms,
             detail,
             sorted({at for row in rows for at in (row.since, row.last_asked)}, key=lambda at: at.offset),
+            threshold=limits.share_initializing_ms,
             subject=topic,
             is_open=True,
             complete=all(row.history_complete for row in rows),
@@ -252,13 +250,7 @@ def _orphans(
     history: GroupHistory, limits: Thresholds, detail: str, evidence: Sequence[LogPosition], *, in_share_state: bool
 ) -> FindingRow:
     return history.finding(
-        FindingKind.SHARE_STATE_ORPHANED,
-        len(evidence),
-        1,
-        detail,
-        evidence,
-        is_open=True,
-        in_share_state=in_share_state,
+        FindingKind.SHARE_STATE_ORPHANED, len(evidence), detail, evidence, is_open=True, in_share_state=in_share_state
     )
 
 

@@ -38,10 +38,10 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
         yield history.finding(
             FindingKind.WARMUP_STUCK,
             longest,
-            limits.warmup_ms,
             f"{counted(len(late), 'task')} of member {member_id} warm up for up to {duration(longest)} and did not "
             f"become active: {tasks}; compare restore rate and acceptable.recovery.lag",
             list(dict.fromkeys(row.since for row in late)),
+            threshold=limits.warmup_ms,
             subject=member_id,
             is_open=True,
             complete=all(row.history_complete for row in late),
@@ -68,11 +68,11 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
     yield history.finding(
         FindingKind.TOPOLOGY_HALF_UPDATED,
         lasts_ms,
-        limits.topology_update_ms,
         f"{len(older)} of {counted(len(members), 'member')} still have an older topology than epoch {newest}, which "
         f"a member brought {duration(lasts_ms)} before the end of the log; they get no new "
         f"tasks: {names}",
         [first],
+        threshold=limits.topology_update_ms,
         is_open=True,
         complete=all(row.history_complete for row in members),
     )
@@ -98,7 +98,6 @@ def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[
     yield history.finding(
         FindingKind.INTERNAL_TOPICS_LEFT,
         len(left),
-        1,
         f"{counted(len(left), 'topic')} of the deleted application still there: {first_of(left)}",
         [last],
         is_open=True,

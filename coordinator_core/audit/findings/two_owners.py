@@ -96,7 +96,6 @@ def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
         yield history.finding(
             FindingKind.TWO_OWNERS,
             lasted_ms,
-            1,
             f"{span.counted} {how} {duration(lasted_ms)}: {names} had {span.listed}; {span.meaning}",
             [span.at, *([span.until] if span.until is not None else [])],
             is_open=span.until is None,

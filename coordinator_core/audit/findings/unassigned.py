@@ -47,9 +47,9 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
             yield history.finding(
                 FindingKind.NOT_READY,
                 lasted,
-                threshold,
                 detail,
                 [*(row.opened for row in run), *((ended,) if ended is not None else ())],
+                threshold=threshold,
                 until_ms=until_ms,
                 is_open=ended is None,
                 complete=all(row.history_complete for row in run),
@@ -89,17 +89,17 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             first = list(islice((number for number in range(unit.units) if number not in unit.owned), MOST_LISTED))
             listed = ", ".join(f"{unit.prefix}{number}" for number in first)
             listed += ", ..." if missing > len(first) else ""
-            row = history.finding(
+            since = present.target or present.opened
+            yield history.finding(
                 FindingKind.UNASSIGNED_PARTITIONS,
                 missing,
-                1,
                 f"{missing} of {unit.units} {unit.noun} have no owner: {listed}",
-                [present.target or present.opened],
+                [since],
                 subject=unit.subject,
+                since_ms=max(since.timestamp_ms, _grown_ms(history, unit.subject, first[0])),
                 is_open=True,
                 complete=history.topics.reach.covers_end(history.now_ms),
             )
-            yield row._replace(since_ms=max(row.since_ms, _grown_ms(history, unit.subject, first[0])))
 
 
 def _grown_ms(history: GroupHistory, topic: str | None, partition: int) -> int:

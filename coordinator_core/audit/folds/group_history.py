@@ -285,20 +285,22 @@ class GroupHistory:
         self,
         kind: FindingKind,
         value: int,
-        threshold: int,
         detail: str,
         evidence: Sequence[LogPosition],
         *,
+        threshold: int = 1,
         subject: str | None = None,
         level: Level | None = None,
+        since_ms: int | None = None,
         until_ms: int | None = None,
         is_open: bool = False,
         complete: bool = True,
         in_share_state: bool = False,
     ) -> FindingRow:
-        """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
+        """Return a finding about this group; its time range is that of the evidence, or ``since_ms`` to ``until_ms``.
 
-        ``level``: None for that of the kind. ``is_open``: it goes on, and its time range ends with the log.
+        ``threshold``: the smallest value that is one. ``level``: None for that of the kind. ``is_open``: it goes on,
+        and its time range ends with the log.
         ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding is not
         complete if records of the log are lost in which its evidence lies, or have no time: nothing tells which of them
         were written together.
@@ -307,8 +309,8 @@ class GroupHistory:
         log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
         times = [at.timestamp_ms for at in evidence]
         complete = complete and min(times, default=0) >= 0 and not self._lacks_some(log, evidence)
-        last_ms = max(times, default=None)
-        end_ms = self.now_ms if is_open or last_ms is None else last_ms
+        begin_ms = min(times) if times else self.now_ms
+        end_ms = self.now_ms if is_open or not times else max(times)
         return make_finding(
             kind,
             value,
@@ -319,7 +321,7 @@ class GroupHistory:
             group_type=self.group_type,
             level=level,
             subject=subject,
-            since_ms=min(times) if times else self.now_ms,
+            since_ms=begin_ms if since_ms is None else since_ms,
             until_ms=end_ms if until_ms is None else until_ms,
             is_open=is_open,
             log_topic=log,

@@ -73,7 +73,7 @@ def test_a_storm_of_many_groups_that_is_there_at_the_beginning_ends_no_storm(
 
     def one_storm(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
         place = LogPosition(0, 1, 1_795_257_000_000)
-        return [history.finding(FindingKind.REBALANCE_STORM, 50, 10, "stormy", [place], is_open=True)]
+        return [history.finding(FindingKind.REBALANCE_STORM, 50, "stormy", [place], threshold=10, is_open=True)]
 
     monkeypatch.setattr(followed_groups, "findings", one_storm)
     shutil.copytree(SAMPLES, tmp_path / "logs")
