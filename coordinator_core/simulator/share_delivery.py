@@ -173,8 +173,8 @@ class SimulatedSharePartition:
         if leader is None or not leader.may_acquire:
             return []
         offset, end = leader.next_fetch_offset, self._records.end_offset(self._clock.now)
-        room = self._settings.most_locks - (leader.end_offset - leader.start_offset + 1 if leader.in_flight else 0)
-        last = min(end, max(offset, leader.end_offset + 1 if leader.in_flight else offset) + max(room, 0)) - 1
+        room = self._settings.most_locks - leader.records_in_flight
+        last = min(end, max(offset, leader.end_offset + 1 if leader.flight else offset) + max(room, 0)) - 1
         last = min(last, offset + MOST_RECORDS - 1)
         if last < offset:
             return []

@@ -31,7 +31,7 @@ _STATES = {
 }
 
 
-class SharePartitionLeader:
+class SharePartitionLeader(ShareWindow):
     """One share partition, from the moment on when its leader has read the state of it.
 
     ``write`` hands state to the share coordinator; an ApiError means that it is not written. ``start_offset`` is the
@@ -46,47 +46,8 @@ class SharePartitionLeader:
         batches: Sequence[StateBatch] = (),
     ) -> None:
         """``start_offset``, ``batches``: the state as it was read; without a start offset there, that of the reset."""
+        super().__init__(settings, start_offset, batches)
         self._write = write
-        self._window = ShareWindow(settings, start_offset, batches)
-
-    @property
-    def settings(self) -> DeliverySettings:
-        """The group's settings; new ones hold from now on."""
-        return self._window.settings
-
-    @settings.setter
-    def settings(self, settings: DeliverySettings) -> None:
-        self._window.settings = settings
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that may be delivered."""
-        return self._window.start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The last offset that is in flight, or the first one that may be."""
-        return self._window.end_offset
-
-    @property
-    def delivery_complete_count(self) -> int:
-        """The number of records in flight that are settled."""
-        return self._window.delivery_complete_count
-
-    @property
-    def next_fetch_offset(self) -> int:
-        """The offset at which the next fetch begins."""
-        return self._window.next_fetch_offset
-
-    @property
-    def may_acquire(self) -> bool:
-        """Whether a fetch can get records: some in flight are available again, or there is room for more."""
-        return self._window.may_acquire
-
-    @property
-    def in_flight(self) -> Sequence[InFlightBatch]:
-        """The batches in flight, by their first offset."""
-        return self._window.flight.batches
 
     # --- what members fetch ------------------------------------------------------------------------------------------
 
@@ -114,12 +75,12 @@ class SharePartitionLeader:
         if room <= 0:
             return []
         deadline_ms = now + self.settings.lock_ms
-        fetch = Fetch(self._window, member_id, fetched, deadline_ms, last, room, batch_size, is_strict)
+        fetch = Fetch(self, member_id, fetched, deadline_ms, last, room, batch_size, is_strict)
         return fetch.acquire(fetch_offset)
 
     def _room(self, fetch_offset: int, most_records: int, last: int) -> tuple[int, int]:
         """The last offset that can be locked, and how many records."""
-        room = min(most_records, self.settings.most_locks - self._window.records_in_flight)
+        room = min(most_records, self.settings.most_locks - self.records_in_flight)
         if room <= 0 and fetch_offset <= self.end_offset:
             return min(last, self.end_offset), min(most_records, self.end_offset - fetch_offset + 1)
         return last, room
@@ -133,7 +94,7 @@ class SharePartitionLeader:
             ApiError: INVALID_RECORD_STATE if the member does not have one of the records any more, INVALID_REQUEST if
                 they were not delivered, NOT_LEADER_OR_FOLLOWER if there is a newer leader or a newer state.
         """
-        changed = _Changes(self._window, self._write)
+        changed = _Changes(self, self._write)
         try:
             for acknowledgement in acknowledgements:
                 _check_types(acknowledgement)
@@ -154,7 +115,7 @@ class SharePartitionLeader:
             if not is_whole or len(acknowledged.types) > 1 or batch.first < self.start_offset:
                 if not batch.is_split and batch.whole.state != ACQUIRED:
                     raise ApiError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
-                self._window.split(batch)
+                self.split(batch)
             if not batch.is_split:
                 self._settle(batch, batch.whole, acknowledged.types[0], now, changed)
                 continue
@@ -164,12 +125,12 @@ class SharePartitionLeader:
                     self._settle(batch, run, kind, now, changed)
 
     def _batches_of(self, acknowledged: Acknowledgement) -> list[InFlightBatch]:
-        floor = self._window.flight.floor(acknowledged.first)
+        floor = self.flight.floor(acknowledged.first)
         if floor is None and acknowledged.first < self.start_offset <= acknowledged.last:
-            floor = self._window.flight.floor(self.start_offset)
+            floor = self.flight.floor(self.start_offset)
         if floor is None:
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Batch record not found.")
-        batches = self._window.flight.between(floor.first, acknowledged.last)
+        batches = self.flight.between(floor.first, acknowledged.last)
         if batches[-1].last < acknowledged.last:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Batch record not found. Offsets are past acquired records.")
         return batches
@@ -178,18 +139,18 @@ class SharePartitionLeader:
         if kind == Acknowledge.RENEW:
             if not self.settings.may_renew:
                 raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing locks is not enabled for the group.")
-            run.lock(now + self.settings.lock_ms, self._window.next_turn(run.records if batch.is_split else 1))
+            run.lock(now + self.settings.lock_ms, self.next_turn(run.records if batch.is_split else 1))
             return
         changed.note(batch, run, _STATES[Acknowledge(kind)])
 
     def release(self, member_id: str) -> None:
         """Take back what a member has, because its share session ended."""
-        changed = _Changes(self._window, self._write)
-        for batch in self._window.flight:
+        changed = _Changes(self, self._write)
+        for batch in self.flight:
             run = batch.whole
             if not batch.is_split and run.state == ACQUIRED and run.member_id == member_id:
                 if batch.first < self.start_offset <= batch.last:
-                    self._window.split(batch)
+                    self.split(batch)
                 else:
                     changed.note(batch, run, self._given_back(batch.last))
             if batch.is_split:
@@ -211,7 +172,7 @@ class SharePartitionLeader:
         return min((run.deadline_ms for _, run in self._locks()), default=None)
 
     def _locks(self) -> Iterator[tuple[InFlightBatch, _Lock]]:
-        for batch in self._window.flight:
+        for batch in self.flight:
             for run in batch.runs:
                 if run.deadline_ms is not None:
                     yield batch, _Lock(run.deadline_ms, run.turn, run.first, run.last)
@@ -226,21 +187,15 @@ class SharePartitionLeader:
             if batch.is_split:
                 lock = lock._replace(last=lock.first)
             elif batch.first < self.start_offset <= batch.last:
-                self._window.split(batch)
+                self.split(batch)
             self._time_out(batch, lock)
 
     def _time_out(self, batch: InFlightBatch, lock: _Lock) -> None:
-        changed = _Changes(self._window, self._write)
+        changed = _Changes(self, self._write)
         batch.within(self.start_offset, batch.last)
         for run in batch.within(lock.first, lock.last):
             changed.note(batch, run, self._given_back(run.last))
         changed.write(come_what_may=True)
-
-    # --- the start of the partition ----------------------------------------------------------------------------------
-
-    def move_log_start(self, offset: int) -> None:
-        """Take in that the records below an offset were deleted. What is written of it follows with the next write."""
-        self._window.move_log_start(offset)
 
 
 NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acquired state."

@@ -79,7 +79,7 @@ class ModelOfDelivery:
                         for _ in range(run.records if batch.is_split else 1)
                     ],
                 ]
-                for batch in leader.in_flight
+                for batch in leader.flight
             ],
         }
 
