@@ -13,10 +13,12 @@ from coordinator_core.coordinator.consumer import classic_members
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import classic_members as classic_threads
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.coordinator_requests import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from coordinator_core.records import Fields
 
 
@@ -26,7 +28,7 @@ def handle_join_group(op: Operation, request: Request) -> Fields | None:
     An empty group of another type is replaced by a classic one, except a share group; a consumer group with members
     accepts the member.
     """
-    data = validation.check_join_group(request)
+    data = checked(request, JoinGroupRequest)
     valid = request.with_data(data)
     group_id, member_id, config = data["groupId"], data["memberId"], op.memory.config
     if not group_id:
@@ -51,7 +53,7 @@ def handle_join_group(op: Operation, request: Request) -> Fields | None:
 
 def handle_sync_group(op: Operation, request: Request) -> Fields | None:
     """Serve SyncGroup to a classic group, or to another group that has classic members."""
-    valid = request.with_data(validation.check_sync_group(request))
+    valid = request.with_data(checked(request, SyncGroupRequest))
     group_id = valid.data["groupId"]
     if not group_id:
         return responses.sync_group_response(request.version, ErrorCode.INVALID_GROUP_ID)
@@ -69,7 +71,7 @@ def handle_sync_group(op: Operation, request: Request) -> Fields | None:
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """Serve Heartbeat; the response says whether there is a rebalance to join."""
-    data = validation.check_heartbeat(request)
+    data = checked(request, HeartbeatRequest)
     group_id, member_id = data["groupId"], data["memberId"]
     if not group_id:
         return responses.heartbeat_response(request.version, ErrorCode.INVALID_GROUP_ID)

@@ -13,7 +13,7 @@ from coordinator_core.coordinator.lookup import check_group_id
 from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, shape_of
+from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
@@ -37,16 +37,13 @@ THROTTLED_VERSION = 3
 """From this version on the answer has a throttle time."""
 NO_TOPIC_ID = "A" * 22
 
-OFFSET_COMMIT = shape_of(OffsetCommitRequest)
-TXN_OFFSET_COMMIT = shape_of(TxnOffsetCommitRequest)
-
 PartitionCheck = Callable[[str, str, int], None]
 """Raises ApiError if the member may not commit for this topic (name, id) and partition."""
 
 
 def commit(op: Operation, request: Request) -> Fields:
     """Serve OffsetCommit. Without a group, a commit without a member makes a simple group, which has only offsets."""
-    data = checked(request, OFFSET_COMMIT)
+    data = checked(request, OffsetCommitRequest)
     group_id, member_id = data["groupId"], data["memberId"]
     epoch, instance_id = data["generationIdOrMemberEpoch"], data["groupInstanceId"]
     group = op.memory.live.get(group_id)
@@ -79,7 +76,7 @@ _COMMITS_ARE_HEARTBEATS = (ClassicGroupState.STABLE, ClassicGroupState.PREPARING
 
 def commit_in_transaction(op: Operation, request: Request) -> Fields:
     """Serve TxnOffsetCommit: the offsets count once the producer's transaction is committed."""
-    data = checked(request, TXN_OFFSET_COMMIT)
+    data = checked(request, TxnOffsetCommitRequest)
     group_id, generation = data["groupId"], data["generationId"]
     check_group_id(group_id)
     group = op.memory.live.get(group_id)

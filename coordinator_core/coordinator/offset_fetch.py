@@ -13,7 +13,7 @@ from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID, TOPIC_ID_VERSION
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, shape_of
+from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
@@ -29,15 +29,12 @@ from coordinator_core.record_fields.coordinator_requests import (
 )
 from coordinator_core.records import Fields, RecordType
 
-OFFSET_FETCH = shape_of(OffsetFetchRequest)
-OFFSET_DELETE = shape_of(OffsetDeleteRequest)
-
 NO_OFFSET = -1
 
 
 def fetch(op: Operation, request: Request) -> Fields:
     """Serve OffsetFetch from version 8 on, for several groups; each has its own result."""
-    data = checked(request, OFFSET_FETCH)
+    data = checked(request, OffsetFetchRequest)
     groups = []
     for group in data["groups"]:
         try:
@@ -145,7 +142,7 @@ def _no_offset(number: int, error: ErrorCode) -> Fields:
 
 def delete(op: Operation, request: Request) -> Fields:
     """Serve OffsetDelete: delete offsets of topics that the group does not subscribe to."""
-    data = checked(request, OFFSET_DELETE)
+    data = checked(request, OffsetDeleteRequest)
     group_id = data["groupId"]
     check_group_id(group_id)
     group = op.memory.live.get(group_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import is_, itemgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
@@ -28,17 +28,16 @@ class RequestField(NamedTuple):
     fits: Check
     default: Any
     nullable: bool = False
-    elements: RequestShape[Fields] | None = None
+    elements: RequestShape | None = None
 
 
-DataT = TypeVar("DataT")
 REQUIRED: object = object()
 _NEEDS_NO_CHECK = frozenset((type(None), bool))
 """Types whose values need no check once a value of the type was accepted."""
 
 
-class RequestShape(Generic[DataT]):
-    """The fields of a structure in some versions of a request; ``DataT`` is the type of data with all of them.
+class RequestShape:
+    """The fields of a structure in some versions of a request.
 
     Requests of one kind have values of the same few types again and again. Per tuple of value types it caches the
     checks that types alone cannot decide: lengths, ranges and elements.
@@ -49,9 +48,9 @@ class RequestShape(Generic[DataT]):
         names = [field.name for field in fields]
         self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
         self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
-        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape[Fields] | None], ...]] = {}
+        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape | None], ...]] = {}
 
-    def inner(self, name: str) -> RequestShape[Any]:
+    def inner(self, name: str) -> RequestShape:
         """Return the form of the structures in a field; raises KeyError if there are none."""
         return {field.name: field.elements for field in self.fields if field.elements is not None}[name]
 
@@ -103,7 +102,7 @@ class RequestShape(Generic[DataT]):
         return filled
 
 
-def _inner(value: Any, shape: RequestShape[Fields], where: str) -> Any:
+def _inner(value: Any, shape: RequestShape, where: str) -> Any:
     """A structure or a list of structures with every field in it; the same object if nothing is missing."""
     if type(value) is dict:
         return shape.filled(value, where)
@@ -169,22 +168,29 @@ _CHECKS: dict[str, Check] = {
 """The check of a value by the type that the schema gives to its field."""
 
 
-def shape_of(fields: type[DataT]) -> RequestShape[DataT]:
-    """Return the form of the request whose fields these are (a class of ``record_fields.coordinator_requests``)."""
-    request = coordinator_requests()[fields.__name__]
-    return RequestShape(request.message.versions, *map(_request_field, request.message.fields))
-
-
 def _request_field(field: Field) -> RequestField:
     default = REQUIRED if field.default is schema.REQUIRED else field.default
     if field.type == "bytes" and isinstance(default, str):
         default = default.encode()  # JSON has no bytes
-    elements = RequestShape[Fields](field.versions, *map(_request_field, field.fields)) if field.fields else None
+    elements = RequestShape(field.versions, *map(_request_field, field.fields)) if field.fields else None
     return RequestField(field.name, _CHECKS[field.type], default, bool(field.nullable), elements)
 
 
-def checked(request: Request, shape: RequestShape[DataT]) -> DataT:
-    """Return the request's data with every field in it; raises ApiError if it has another form or version."""
+_SHAPES = {
+    name: RequestShape(request.message.versions, *map(_request_field, request.message.fields))
+    for name, request in coordinator_requests().items()
+}
+DataT = TypeVar("DataT")
+
+
+def shape_of(fields: type[DataT]) -> RequestShape:
+    """Return the form of the request whose fields these are (a class of ``record_fields.coordinator_requests``)."""
+    return _SHAPES[fields.__name__]
+
+
+def checked(request: Request, fields: type[DataT]) -> DataT:
+    """Return the request's data with every field of this class in it; raises ApiError for another form or version."""
+    shape = shape_of(fields)
     if request.version not in shape.versions:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
     filled: DataT = shape.filled(request.data, request.api)

@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, shape_of
+from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.record_fields.coordinator_requests import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupMember,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-)
-
-JOIN_GROUP = shape_of(JoinGroupRequest)
-SYNC_GROUP = shape_of(SyncGroupRequest)
-HEARTBEAT = shape_of(HeartbeatRequest)
-LEAVE_GROUP = shape_of(LeaveGroupRequest)
-
-
-def check_join_group(request: Request) -> JoinGroupRequest:
-    """Return the data of a JoinGroup request; raises ApiError if it is invalid."""
-    return checked(request, JOIN_GROUP)
-
-
-def check_sync_group(request: Request) -> SyncGroupRequest:
-    """Return the data of a SyncGroup request; raises ApiError if it is invalid."""
-    return checked(request, SYNC_GROUP)
-
-
-def check_heartbeat(request: Request) -> HeartbeatRequest:
-    """Return the data of a Heartbeat request; raises ApiError if it is invalid."""
-    return checked(request, HEARTBEAT)
+from coordinator_core.record_fields.coordinator_requests import LeaveGroupMember, LeaveGroupRequest
 
 
 def check_leave_group(request: Request) -> LeaveGroupRequest:
     """Return the data of a LeaveGroup request; before version 3 it names only one member. Raises ApiError if it
     is invalid.
     """
-    data = checked(request, LEAVE_GROUP)
+    data = checked(request, LeaveGroupRequest)
     if request.version < 3:
         leaving: LeaveGroupMember = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
         return {"groupId": data["groupId"], "memberId": data["memberId"], "members": [leaving]}

@@ -27,7 +27,7 @@ def prepare(op: Operation, request: Request) -> Fields:
 
     The answer of the worker is checked against this input.
     """
-    data = validation.check_prepare(request)
+    data = validation.of_a_member(request, ConnectGroupPrepareAssignmentRequest)
     group, computation = _computing(op, data)
     memory_of(op).computations[data["groupId"]] = replace(
         computation,

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.classic import responses
-from coordinator_core.coordinator.classic import validation as classic_validation
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
+from coordinator_core.coordinator.classic.validation import check_leave_group
 from coordinator_core.coordinator.connect import heartbeat
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields
 from coordinator_core.coordinator.lookup import member_of
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
@@ -31,7 +32,12 @@ from coordinator_core.groups.connect.state import (
     is_classic,
     units,
 )
-from coordinator_core.record_fields.coordinator_requests import JoinGroupProtocol
+from coordinator_core.record_fields.coordinator_requests import (
+    HeartbeatRequest,
+    JoinGroupProtocol,
+    JoinGroupRequest,
+    SyncGroupRequest,
+)
 from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import Blob, blob_of, decode_subscription, encode_blob
@@ -42,7 +48,7 @@ PROTOCOL_VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}
 
 def join_group(op: Operation, request: Request) -> Fields:
     """Serve JoinGroup: the worker joins, or reports what it runs and takes its next step."""
-    data = classic_validation.check_join_group(request)
+    data = checked(request, JoinGroupRequest)
     memory, group = _group(op, data["groupId"])
     group_id, member_id = data["groupId"], data["memberId"]
     if data["protocolType"] != CONNECT_PROTOCOL_TYPE or not data["protocols"]:
@@ -74,7 +80,7 @@ def join_group(op: Operation, request: Request) -> Fields:
 
 def sync_group(op: Operation, request: Request) -> Fields:
     """Serve SyncGroup: what the worker is to stop, or to start, since it reported what it runs."""
-    data = classic_validation.check_sync_group(request)
+    data = checked(request, SyncGroupRequest)
     memory, group = _group(op, data["groupId"])
     group_id, member_id = data["groupId"], data["memberId"]
     member = member_of(group.members, member_id, group_id)
@@ -96,7 +102,7 @@ def sync_group(op: Operation, request: Request) -> Fields:
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """Serve Heartbeat: a sign of life, answered by whether the worker has a step to take."""
-    data = classic_validation.check_heartbeat(request)
+    data = checked(request, HeartbeatRequest)
     memory, group = _group(op, data["groupId"])
     member = member_of(group.members, data["memberId"], data["groupId"])
     if data["generationId"] != (member.member_epoch or 0):
@@ -110,7 +116,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
 
 def leave_group(op: Operation, request: Request) -> Fields:
     """Serve LeaveGroup of one worker or several, one after the other."""
-    data = classic_validation.check_leave_group(request)
+    data = check_leave_group(request)
     memory, group = _group(op, data["groupId"])
     answers = []
     epoch = group.group_epoch or 0

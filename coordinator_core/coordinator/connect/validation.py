@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import RequestShape, checked, not_blank, require, shape_of
+from coordinator_core.coordinator.request_fields import checked, not_blank, require
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.record_fields.coordinator_requests import (
     ConnectGroupHeartbeatRequest,
@@ -16,9 +16,6 @@ from coordinator_core.record_fields.coordinator_requests import (
 _MAX_INT16 = 2**15 - 1
 _MAX_TASK = 127
 
-HEARTBEAT = shape_of(ConnectGroupHeartbeatRequest)
-PREPARE = shape_of(ConnectGroupPrepareAssignmentRequest)
-INSTALL = shape_of(ConnectGroupInstallAssignmentRequest)
 OfMember = TypeVar(
     "OfMember", ConnectGroupHeartbeatRequest, ConnectGroupPrepareAssignmentRequest, ConnectGroupInstallAssignmentRequest
 )
@@ -26,7 +23,7 @@ OfMember = TypeVar(
 
 def check_heartbeat(request: Request) -> ConnectGroupHeartbeatRequest:
     """Return the data of a ConnectGroupHeartbeat; raises ApiError if it is invalid in itself."""
-    data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
+    data = of_a_member(request, ConnectGroupHeartbeatRequest, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     not_blank(data["instanceId"], "InstanceId can't be empty.")
     if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         require(data["instanceId"] is not None, "InstanceId can't be null.")
@@ -47,14 +44,9 @@ def check_heartbeat(request: Request) -> ConnectGroupHeartbeatRequest:
     return data
 
 
-def check_prepare(request: Request) -> ConnectGroupPrepareAssignmentRequest:
-    """Return the data of a ConnectGroupPrepareAssignment; raises ApiError if it is invalid in itself."""
-    return _of_a_member(request, PREPARE, 0)
-
-
 def check_install(request: Request) -> ConnectGroupInstallAssignmentRequest:
     """Return the data of a ConnectGroupInstallAssignment; raises ApiError if it is invalid in itself."""
-    data = _of_a_member(request, INSTALL, 0)
+    data = of_a_member(request, ConnectGroupInstallAssignmentRequest)
     versions = all(0 <= member["version"] <= _MAX_INT16 for member in data["members"])
     require(versions and -128 <= data["error"] < 128, "Version or Error is invalid.")
     for member in data["members"]:
@@ -67,8 +59,9 @@ def check_install(request: Request) -> ConnectGroupInstallAssignmentRequest:
     return data
 
 
-def _of_a_member(request: Request, shape: RequestShape[OfMember], lowest_epoch: int) -> OfMember:
-    data = checked(request, shape)
+def of_a_member(request: Request, fields: type[OfMember], lowest_epoch: int = 0) -> OfMember:
+    """Return the data of a request of a member; raises ApiError if group, member or epoch is invalid in itself."""
+    data = checked(request, fields)
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["memberId"], "MemberId can't be empty.")
     require(data["memberEpoch"] >= lowest_epoch, "MemberEpoch is invalid.")

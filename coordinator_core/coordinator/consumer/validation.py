@@ -18,7 +18,7 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
+from coordinator_core.coordinator.request_fields import checked, not_blank, require
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs
 from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
@@ -26,12 +26,10 @@ from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHea
 CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
 """From this version on the consumer makes up its member id (KIP-1082)."""
 
-HEARTBEAT = shape_of(ConsumerGroupHeartbeatRequest)
-
 
 def check_heartbeat(request: Request, config: BrokerConfig) -> ConsumerGroupHeartbeatRequest:
     """Return the data of a ConsumerGroupHeartbeat; raises ApiError if it is invalid in itself."""
-    data = checked(request, HEARTBEAT)
+    data = checked(request, ConsumerGroupHeartbeatRequest)
     epoch = data["memberEpoch"]
     if (
         request.version >= CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION

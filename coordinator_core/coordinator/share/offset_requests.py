@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator_core.cluster.image import Topic
-from coordinator_core.coordinator.lookup import group_of
+from coordinator_core.coordinator.lookup import check_group_id, group_of
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.share import partitions, validation
+from coordinator_core.coordinator.request_fields import checked
+from coordinator_core.coordinator.share import partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.share.state import ShareTopic
 from coordinator_core.record_fields.coordinator_requests import (
     AlterShareGroupOffsetsPartition,
+    AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsTopic,
+    DeleteShareGroupOffsetsRequest,
 )
 from coordinator_core.records import Fields
 
@@ -29,8 +32,9 @@ NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 def handle_alter(op: Operation, request: Request) -> Fields:
     """Serve AlterShareGroupOffsets: share partitions begin at other offsets. A group that does not exist is created."""
-    data = validation.check_alter_offsets(request)
+    data = checked(request, AlterShareGroupOffsetsRequest)
     group_id = data["groupId"]
+    check_group_id(group_id)
     if group_id in op.memory.live:
         group = group_of(op, group_id, LiveShareGroup, "share")
     else:
@@ -81,7 +85,8 @@ def handle_delete(op: Operation, request: Request) -> Fields:
 
     The response names the topics that are refused; the others follow in the response to ``handle_deleted``.
     """
-    data = validation.check_delete_offsets(request)
+    data = checked(request, DeleteShareGroupOffsetsRequest)
+    check_group_id(data["groupId"])
     group = group_of(op, data["groupId"], LiveShareGroup, "share")
     _check_empty(group)
     refused: list[Fields] = []

@@ -3,51 +3,24 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.lookup import (
-    check_group_id,
-    greater_epoch_error,
-    group_full_error,
-    smaller_epoch_error,
-)
+from coordinator_core.coordinator.lookup import greater_epoch_error, group_full_error, smaller_epoch_error
 from coordinator_core.coordinator.protocol import Request
-from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
+from coordinator_core.coordinator.request_fields import checked, not_blank, require
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.share.state import ShareMember
-from coordinator_core.record_fields.coordinator_requests import (
-    AlterShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequest,
-    ShareGroupHeartbeatRequest,
-)
-
-HEARTBEAT = shape_of(ShareGroupHeartbeatRequest)
-ALTER_OFFSETS = shape_of(AlterShareGroupOffsetsRequest)
-DELETE_OFFSETS = shape_of(DeleteShareGroupOffsetsRequest)
+from coordinator_core.record_fields.coordinator_requests import ShareGroupHeartbeatRequest
 
 
 def check_heartbeat(request: Request) -> ShareGroupHeartbeatRequest:
     """Return the data of a ShareGroupHeartbeat; raises ApiError if it is invalid in itself."""
-    data = checked(request, HEARTBEAT)
+    data = checked(request, ShareGroupHeartbeatRequest)
     not_blank(data["memberId"], "MemberId can't be empty.")
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["rackId"], "RackId can't be empty.")
     if data["memberEpoch"] == 0:
         require(bool(data["subscribedTopicNames"]), "SubscribedTopicNames must be set in first request.")
     require(data["memberEpoch"] >= LEAVE_GROUP_MEMBER_EPOCH, "MemberEpoch is invalid.")
-    return data
-
-
-def check_alter_offsets(request: Request) -> AlterShareGroupOffsetsRequest:
-    """Return the data of an AlterShareGroupOffsets; raises ApiError if it is invalid in itself."""
-    data = checked(request, ALTER_OFFSETS)
-    check_group_id(data["groupId"])
-    return data
-
-
-def check_delete_offsets(request: Request) -> DeleteShareGroupOffsetsRequest:
-    """Return the data of a DeleteShareGroupOffsets; raises ApiError if it is invalid in itself."""
-    data = checked(request, DELETE_OFFSETS)
-    check_group_id(data["groupId"])
     return data
 
 

@@ -17,7 +17,7 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
+from coordinator_core.coordinator.request_fields import checked, not_blank, require
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups import re2
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs, Partitions
@@ -29,7 +29,6 @@ from coordinator_core.record_fields.coordinator_requests import (
     StreamsGroupHeartbeatTopology,
 )
 
-HEARTBEAT = shape_of(StreamsGroupHeartbeatRequest)
 TASK_FIELDS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
 MAX_PORT = 65_535
 
@@ -39,7 +38,7 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> StreamsGroupHeartbea
 
     ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules apply.
     """
-    data = checked(request, HEARTBEAT)
+    data = checked(request, StreamsGroupHeartbeatRequest)
     epoch = data["memberEpoch"]
     if not kip_1071:
         _only_supported(data)

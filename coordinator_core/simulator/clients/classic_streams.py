@@ -6,16 +6,17 @@ from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs, StreamsGroupSpec, StreamsMemberSpec, Tasks
 from coordinator_core.assignors.registry import assign
+from coordinator_core.coordinator.request_fields import shape_of
 from coordinator_core.coordinator.streams import classic_blobs
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.records import topology_value
-from coordinator_core.coordinator.streams.validation import HEARTBEAT
 from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import Topology, task_units
 from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
+from coordinator_core.record_fields.coordinator_requests import StreamsGroupHeartbeatRequest
 from coordinator_core.record_fields.embedded import ConsumerProtocolSubscription, StreamsSubscriptionInfo
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.blobs import PROTOCOL_VERSION
@@ -28,8 +29,7 @@ from coordinator_core.wire.primitives import uuid_text
 INFO_VERSION = 11
 """The newest version of Streams' own subscription and assignment."""
 
-
-_TOPOLOGY = HEARTBEAT.inner("topology")
+_TOPOLOGY = shape_of(StreamsGroupHeartbeatRequest).inner("topology")
 
 
 class SimulatedThread(ClassicClient):

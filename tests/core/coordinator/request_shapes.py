@@ -6,34 +6,32 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_core.coordinator import offset_commit, offset_fetch
-from coordinator_core.coordinator.classic import validation as classic
-from coordinator_core.coordinator.connect import validation as connect
-from coordinator_core.coordinator.consumer import validation as consumer
-from coordinator_core.coordinator.request_fields import RequestField, RequestShape
-from coordinator_core.coordinator.share import validation as share
-from coordinator_core.coordinator.streams import validation as streams
+from coordinator_core.coordinator.request_fields import RequestField, RequestShape, shape_of
+from coordinator_core.record_fields import coordinator_requests
 
 GROUPS = ("consumers", "classics", "shares", "threads", "workers", "new")
 MEMBERS = ("m1", "m2", "m3")
 
-SHAPES: dict[str, tuple[RequestShape[Any], range]] = {
-    "JoinGroup": (classic.JOIN_GROUP, range(10)),
-    "SyncGroup": (classic.SYNC_GROUP, range(7)),
-    "Heartbeat": (classic.HEARTBEAT, range(6)),
-    "LeaveGroup": (classic.LEAVE_GROUP, range(7)),
-    "ConsumerGroupHeartbeat": (consumer.HEARTBEAT, range(3)),
-    "ShareGroupHeartbeat": (share.HEARTBEAT, range(3)),
-    "AlterShareGroupOffsets": (share.ALTER_OFFSETS, range(2)),
-    "DeleteShareGroupOffsets": (share.DELETE_OFFSETS, range(2)),
-    "StreamsGroupHeartbeat": (streams.HEARTBEAT, range(2)),
-    "OffsetCommit": (offset_commit.OFFSET_COMMIT, range(12)),
-    "TxnOffsetCommit": (offset_commit.TXN_OFFSET_COMMIT, range(7)),
-    "OffsetFetch": (offset_fetch.OFFSET_FETCH, range(7, 12)),
-    "OffsetDelete": (offset_fetch.OFFSET_DELETE, range(2)),
-    "ConnectGroupHeartbeat": (connect.HEARTBEAT, range(2)),
-    "ConnectGroupPrepareAssignment": (connect.PREPARE, range(2)),
-    "ConnectGroupInstallAssignment": (connect.INSTALL, range(2)),
+VERSIONS = {
+    "JoinGroup": range(10),
+    "SyncGroup": range(7),
+    "Heartbeat": range(6),
+    "LeaveGroup": range(7),
+    "ConsumerGroupHeartbeat": range(3),
+    "ShareGroupHeartbeat": range(3),
+    "AlterShareGroupOffsets": range(2),
+    "DeleteShareGroupOffsets": range(2),
+    "StreamsGroupHeartbeat": range(2),
+    "OffsetCommit": range(12),
+    "TxnOffsetCommit": range(7),
+    "OffsetFetch": range(7, 12),
+    "OffsetDelete": range(2),
+    "ConnectGroupHeartbeat": range(2),
+    "ConnectGroupPrepareAssignment": range(2),
+    "ConnectGroupInstallAssignment": range(2),
+}
+SHAPES = {
+    api: (shape_of(getattr(coordinator_requests, f"{api}Request")), versions) for api, versions in VERSIONS.items()
 }
 
 _TOPICS = ("in", "store", "range", "stream", "sessioned")
@@ -61,7 +59,7 @@ def _value(field: RequestField) -> st.SearchStrategy[Any]:
     return st.booleans() if field.fits(True) else st.sampled_from(_NUMBERS)
 
 
-def data_of(shape: RequestShape[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def data_of(shape: RequestShape) -> st.SearchStrategy[dict[str, Any]]:
     """A structure of the shape, in which fields may be absent, null or of any other type."""
     given = {}
     for field in shape.fields:
