@@ -47,7 +47,7 @@ class Bench:
         outcome = coordinator.handle(self.memory, self.heartbeat, self.topics, NOW, iter([UUID(int=1)]))
         for asked in outcome.effects.get(INITIALIZE_EFFECT, ()):
             partitions = {asked["topic_id"]: [each["partition"] for each in asked["partitions"]]}
-            coordinator.share_state_initialized(self.memory, "g", partitions, self.topics, NOW)
+            coordinator.share_state_initialized(self.memory, self.topics, NOW, "g", partitions)
         return outcome
 
     def again(self) -> RequestOutcome:
@@ -159,7 +159,7 @@ def connect() -> Bench:
     bench = Bench(memory)
     connectors = [f"connector-{number}" for number in range(MEMBERS)]
     tasks = [(connector, number) for connector in connectors for number in range(10)]
-    coordinator.set_connect_work(memory, "g", [*connectors, *tasks], NOW)
+    coordinator.set_connect_work(memory, coordinator.NO_TOPICS, NOW, "g", [*connectors, *tasks])
     beats = {"instanceId": None, "rebalanceTimeoutMs": -1, "clientAssignors": None}
     joins = beats | {"rebalanceTimeoutMs": 60_000, "clientAssignors": [ASSIGNOR], "connectorsAndTasks": []}
     workers = [f"member-{number}" for number in range(MEMBERS)]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from coordinator_core.coordinator.classic import leave as leaving
 from coordinator_core.coordinator.classic import rebalance, responses, validation
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.classic.join import join
 from coordinator_core.coordinator.classic.sync import sync
 from coordinator_core.coordinator.consumer import classic_members
+from coordinator_core.coordinator.consumer import fence as consumer_fence
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.lookup import leave
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import classic_members as classic_threads
+from coordinator_core.coordinator.streams import fence as streams_fence
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.record_fields.coordinator_requests import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
@@ -105,15 +106,7 @@ def handle_leave_group(op: Operation, request: Request) -> Fields:
     if isinstance(group, LiveClassicGroup):
         return leaving.leave(op, valid, group)
     if isinstance(group, LiveConsumerGroup):
-        return classic_members.leave(op, valid, group)
+        return leave(op, valid, group, consumer_fence.fence)
     if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
-        return classic_threads.leave(op, valid, group)
+        return leave(op, valid, group, streams_fence.fence)
     raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
-
-
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    "JoinGroup": handle_join_group,
-    "SyncGroup": handle_sync_group,
-    "Heartbeat": handle_heartbeat,
-    "LeaveGroup": handle_leave_group,
-}

@@ -7,46 +7,60 @@ The behaviour is that of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
-from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import classic_protocol, offset_commit, offset_expiry, offset_fetch
-from coordinator_core.coordinator.classic import handlers as classic
+from coordinator_core.coordinator.classic import leave as leaving
+from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.classic.responses import heartbeat_response
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.connect import classic_workers, conversion
-from coordinator_core.coordinator.connect import handlers as connect
+from coordinator_core.coordinator.connect import administration, classic_workers, conversion
+from coordinator_core.coordinator.connect import assignment as connect_assignment
+from coordinator_core.coordinator.connect import heartbeat as connect_heartbeat
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
-from coordinator_core.coordinator.consumer import handlers as consumer
+from coordinator_core.coordinator.consumer import fence as consumer_fence
+from coordinator_core.coordinator.consumer import heartbeat as consumer_heartbeat
+from coordinator_core.coordinator.consumer import regexes
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.lookup import group_of
+from coordinator_core.coordinator.member_timers import expect_heartbeat, expect_revocation, fencing
 from coordinator_core.coordinator.memory import CoordinatorPhase, CoordinatorState, GroupClass, GroupClasses
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request, RequestOutcome, Task, Timer
-from coordinator_core.coordinator.share import handlers as share
+from coordinator_core.coordinator.share import heartbeat as share_heartbeat
 from coordinator_core.coordinator.share import offset_requests as share_offsets
 from coordinator_core.coordinator.share import partitions as share_partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.streams import handlers as streams
+from coordinator_core.coordinator.streams import fence as streams_fence
+from coordinator_core.coordinator.streams import heartbeat as streams_heartbeat
+from coordinator_core.coordinator.streams import rebalance as streams_rebalance
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.connect.state import is_to_be_downgraded
 from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
+from coordinator_core.groups.consumer.state import ConsumerMemberState
 from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
 from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
+from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields, RecordType
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    **classic_protocol.REQUESTS,
-    **consumer.REQUESTS,
-    **share.REQUESTS,
-    **streams.REQUESTS,
-    **connect.REQUESTS,
+    "JoinGroup": classic_protocol.handle_join_group,
+    "SyncGroup": classic_protocol.handle_sync_group,
+    "Heartbeat": classic_protocol.handle_heartbeat,
+    "LeaveGroup": classic_protocol.handle_leave_group,
+    "ConsumerGroupHeartbeat": consumer_heartbeat.handle_heartbeat,
+    "ShareGroupHeartbeat": share_heartbeat.handle_heartbeat,
+    "AlterShareGroupOffsets": share_offsets.handle_alter,
+    "DeleteShareGroupOffsets": share_offsets.handle_delete,
+    "StreamsGroupHeartbeat": streams_heartbeat.handle_heartbeat,
+    "ConnectGroupHeartbeat": connect_heartbeat.handle_heartbeat,
+    "ConnectGroupPrepareAssignment": connect_assignment.prepare,
+    "ConnectGroupInstallAssignment": connect_assignment.install,
     "OffsetCommit": offset_commit.commit,
     "TxnOffsetCommit": offset_commit.commit_in_transaction,
     "OffsetFetch": offset_fetch.fetch,
@@ -61,21 +75,33 @@ PROTOCOL_OF = {
     "ConnectGroupHeartbeat": "connect",
 }
 """The heartbeats that need a protocol to be enabled, which ``group.coordinator.rebalance.protocols`` lists."""
-CONNECT_REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {**REQUESTS, **classic_workers.REQUESTS}
+CONNECT_REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
+    **REQUESTS,
+    "JoinGroup": classic_workers.join_group,
+    "SyncGroup": classic_workers.sync_group,
+    "Heartbeat": classic_workers.handle_heartbeat,
+    "LeaveGroup": classic_workers.leave_group,
+}
 """The same in a coordinator of Connect groups: it serves workers of the classic protocol in its own way."""
 
 TIMERS: dict[str, Callable[..., None]] = {
-    **classic.TIMERS,
-    **consumer.TIMERS,
-    **share.TIMERS,
-    **streams.TIMERS,
-    **connect.TIMERS,
+    rebalance.HEARTBEAT_EXPIRED: leaving.heartbeat_expired,
+    rebalance.JOIN_EXPIRED: leaving.join_expired,
+    rebalance.INITIAL_DELAY_EXPIRED: leaving.initial_delay_expired,
+    rebalance.SYNC_EXPIRED: leaving.sync_expired,
+    streams_rebalance.INITIAL_REBALANCE: streams_rebalance.first_assignment,
+    connect_heartbeat.FENCE: connect_heartbeat.member_expired,
+    connect_heartbeat.DELAY_OVER: connect_heartbeat.delay_over,
+    connect_heartbeat.COMPUTATION_EXPIRED: connect_heartbeat.computation_expired,
+    **fencing(LiveConsumerGroup, consumer_fence.fence),
+    **fencing(LiveShareGroup, share_heartbeat.fence),
+    **fencing(LiveStreamsGroup, streams_fence.fence),
 }
 """Timer action to the function that runs it with the operation, the group id and the timer's arguments."""
 
 NO_TOPICS = TopicImage.of(())
 
-TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
+TASKS: dict[str, Callable[..., None]] = {regexes.RESOLVE: regexes.resolve}
 """Action of background work to the function that completes it, with arguments as for timers."""
 
 _RECORDS: tuple[tuple[GroupClass, Iterable[int]], ...] = (
@@ -125,14 +151,25 @@ def handle(
     return outcome
 
 
-def delete_group(memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
-    """Serve DeleteGroups for one group; only a group without members can be deleted."""
-    return _run(Operation(memory, topics, now, iter(())), _delete, group_id)
+P = ParamSpec("P")
+
+
+def _operation(
+    step: Callable[Concatenate[Operation, P], Fields | None],
+) -> Callable[Concatenate[CoordinatorState, TopicImage, int, P], RequestOutcome]:
+    """Return a step as an operation of its own: on this memory, with these topics, at this time (ms)."""
+
+    def run(
+        memory: CoordinatorState, topics: TopicImage, now: int, /, *args: P.args, **named: P.kwargs
+    ) -> RequestOutcome:
+        return _run(Operation(memory, topics, now, iter(())), step, *args, **named)
+
+    return run
 
 
 def _delete(operation: Operation, group_id: str) -> None:
     if isinstance(operation.memory, ConnectCoordinatorState):
-        connect.delete(operation, group_id)
+        administration.delete(operation, group_id)
         return
     group = operation.memory.live.get(group_id)
     if group is None:
@@ -143,60 +180,18 @@ def _delete(operation: Operation, group_id: str) -> None:
     operation.erase(group)
 
 
-def prepare_delete(memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
-    """Do the first step of DeleteGroups for a share group: ask share coordinators to delete the state of its
-    share partitions.
-    """
-    return _run(Operation(memory, topics, now, iter(())), _prepare_delete, group_id)
-
-
-def _prepare_delete(operation: Operation, group_id: str) -> None:
-    group = group_of(operation, group_id, LiveShareGroup, "share")
-    if not group.is_empty:
-        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-    share_partitions.delete_all(operation, group)
-
-
-def share_state_initialized(
-    memory: CoordinatorState, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
-) -> RequestOutcome:
-    """Note that a share coordinator initialised the state of these partitions, by topic id."""
-    return _run(Operation(memory, topics, now, iter(())), share_partitions.initialized, group_id, partitions)
-
-
-def share_state_not_initialized(
-    memory: CoordinatorState, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
-) -> RequestOutcome:
-    """Note that a share coordinator failed to initialise the state of these partitions, by topic id."""
-    return _run(Operation(memory, topics, now, iter(())), share_partitions.uninitialized, group_id, partitions)
-
-
-def share_offsets_deleted(
-    memory: CoordinatorState, group_id: str, deleted: Mapping[str, str], topics: TopicImage, now: int
-) -> RequestOutcome:
-    """Note that share coordinators deleted what DeleteShareGroupOffsets asked for: topics, id to name."""
-    return _run(Operation(memory, topics, now, iter(())), share_offsets.handle_deleted, group_id, deleted)
-
-
-def clean_up_share_state(
-    memory: CoordinatorState, topic_ids: Collection[str], topics: TopicImage, now: int
-) -> RequestOutcome:
-    """Drop the state of share partitions of topics that were deleted."""
-    return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
-
-
-def set_connect_work(
-    memory: ConnectCoordinatorState, group_id: str, units: Iterable[ConnectorOrTask], now: int
-) -> RequestOutcome:
-    """Replace the connectors and tasks that a Connect group has to run."""
-    return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_work, group_id, units)
-
-
-def configure_connect(
-    memory: ConnectCoordinatorState, group_id: str, settings: Mapping[str, str], now: int
-) -> RequestOutcome:
-    """Replace the configuration of a Connect group."""
-    return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_configuration, group_id, settings)
+delete_group = _operation(_delete)
+"""Serve DeleteGroups for one group; only a group without members can be deleted."""
+prepare_delete = _operation(share_partitions.delete_all)
+"""Do the first step of DeleteGroups for a share group: ask share coordinators to delete the state of its partitions."""
+share_state_initialized = _operation(share_partitions.initialized)
+share_state_not_initialized = _operation(share_partitions.uninitialized)
+share_offsets_deleted = _operation(share_offsets.handle_deleted)
+clean_up_share_state = _operation(share_partitions.topics_deleted)
+set_connect_work = _operation(administration.set_work)
+configure_connect = _operation(administration.set_configuration)
+clean_up = _operation(offset_expiry.clean_up)
+delete_topics = _operation(offset_expiry.topics_deleted)
 
 
 def serves_classic_workers(memory: ConnectCoordinatorState, group_id: str) -> bool:
@@ -220,10 +215,10 @@ def upgrade_connect_group(
     if not joins or not isinstance(group, LiveClassicGroup) or group.protocol_type not in (None, CONNECT_PROTOCOL_TYPE):
         return None
     offered = [str(assignor.get("name")) for assignor in data.get("clientAssignors") or ()]
-    ended = _run(Operation(classic_memory, NO_TOPICS, now, iter(())), conversion.end_classic_group, group_id, offered)
+    ended = _operation(conversion.end_classic_group)(classic_memory, NO_TOPICS, now, group_id, offered)
     begun = RequestOutcome()
     if ended.error is None:
-        begun = _run(Operation(memory, NO_TOPICS, now, iter(())), conversion.begin_connect_group, group)
+        begun = _operation(conversion.begin_connect_group)(memory, NO_TOPICS, now, group)
     return ended, begun
 
 
@@ -248,32 +243,33 @@ def take_over(memory: CoordinatorState, topics: TopicImage, now: int) -> Request
     ``CoordinatorState.follow`` has loaded the log.
     """
     memory.phase = CoordinatorPhase.ACTIVE
-    return _run(Operation(memory, topics, now, iter(())), _take_over)
+    return _operation(_take_over)(memory, topics, now)
+
+
+_REVOKING = {
+    LiveConsumerGroup: ConsumerMemberState.UNREVOKED_PARTITIONS,
+    LiveStreamsGroup: StreamsMemberState.UNREVOKED_TASKS,
+}
 
 
 def _take_over(operation: Operation) -> None:
+    """Give every member a session, and time to revoke what it still has to; wait for missing share state from now."""
     if isinstance(operation.memory, ConnectCoordinatorState):
-        connect.take_over(operation)
+        administration.take_over(operation)
         return
     for group in list(operation.memory.live.values()):
-        if isinstance(group, LiveConsumerGroup):
-            consumer.take_over(operation, group)
+        if isinstance(group, LiveClassicGroup):
+            rebalance.take_over(operation, group)
         elif isinstance(group, LiveShareGroup):
-            share.take_over(operation, group)
-        elif isinstance(group, LiveStreamsGroup):
-            streams.take_over(operation, group)
-        elif isinstance(group, LiveClassicGroup):
-            classic.take_over(operation, group)
-
-
-def clean_up(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
-    """Remove expired offsets, and groups without members and offsets, as a broker does every ten minutes."""
-    return _run(Operation(memory, topics, now, iter(())), offset_expiry.clean_up)
-
-
-def delete_topics(memory: CoordinatorState, names: Mapping[str, str], topics: TopicImage, now: int) -> RequestOutcome:
-    """Remove the offsets of topics (name to id) that were deleted."""
-    return _run(Operation(memory, topics, now, iter(())), offset_expiry.topics_deleted, names)
+            group.initializing_since_ms = operation.now
+            for member_id in group.view.members:
+                expect_heartbeat(operation, group, member_id)
+        elif isinstance(group, (LiveConsumerGroup, LiveStreamsGroup)):
+            for member_id in group.view.members if isinstance(group, LiveConsumerGroup) else group.log.members:
+                expect_heartbeat(operation, group, member_id)
+                member = group.log.members.get(member_id)
+                if member is not None and member.state == _REVOKING[type(group)]:
+                    expect_revocation(operation, group, member)
 
 
 def expire(memory: CoordinatorState, timer: Timer, topics: TopicImage, now: int) -> RequestOutcome:
@@ -294,12 +290,12 @@ def complete(memory: CoordinatorState, task: Task, topics: TopicImage, now: int)
     return _run(operation, TASKS[task.action], task.group_id, *task.args)
 
 
-def _run(operation: Operation, handler: Callable[..., Fields | None], *args: object) -> RequestOutcome:
+def _run(operation: Operation, handler: Callable[..., Fields | None], *args: object, **named: object) -> RequestOutcome:
     """An operation that fails writes nothing; soft state that it changed before stays changed, as in Kafka."""
     outcome = operation.outcome
     try:
         _check_phase(operation.memory)
-        outcome.response = handler(operation, *args)
+        outcome.response = handler(operation, *args, **named)
     except ApiError as error:
         outcome.error = error
         outcome.records.clear()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import Fields
 
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
@@ -35,6 +36,8 @@ class LiveEpochGroup(Generic[StateT]):
 
     ``refresh_at_ms`` and ``refresh_epoch`` (soft state) say when topics are checked again without a request.
     """
+
+    type: ClassVar[GroupType]
 
     group_id: str
     log: StateT

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
-from coordinator_core.record_fields.coordinator_requests import LeaveGroupMember
+from coordinator_core.record_fields.coordinator_requests import LeaveGroupRequest
 from coordinator_core.records import Fields
 
 MemberT = TypeVar("MemberT")
@@ -24,22 +24,14 @@ def check_group_id(group_id: str) -> None:
         raise ApiError(ErrorCode.INVALID_GROUP_ID)
 
 
-def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> LiveT:
-    """Return the group of that id and type; raises ApiError if there is none. ``name`` is the type's name in
-    messages.
-    """
+def group_of(op: Operation, group_id: str, wanted: type[LiveT]) -> LiveT:
+    """Return the group of that id and type; raises ApiError if there is none."""
     group = op.memory.live.get(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not isinstance(group, wanted):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {name} group.")
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {wanted.type.lower()} group.")
     return group
-
-
-def group_with(op: Operation, group_id: str, member_id: str, wanted: type[LiveT]) -> LiveT | None:
-    """Return the group of that id and type if the member is in it; None otherwise, as a timer may outlive both."""
-    group = op.memory.live.get(group_id)
-    return group if isinstance(group, wanted) and member_id in group.log.members else None
 
 
 def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> MemberT:
@@ -91,16 +83,19 @@ def _holder_or_member(group: _HasStaticMembers[EpochMemberT], member_id: str, in
     return holder
 
 
-def leaving_members(
-    group: _HasStaticMembers[EpochMemberT], asked: Sequence[LeaveGroupMember]
-) -> tuple[dict[str, EpochMemberT], list[Fields]]:
-    """Return the members that a LeaveGroup names, by id, and an answer for each that it names, in order.
+def leave(
+    op: Operation,
+    request: Request[LeaveGroupRequest],
+    group: _HasStaticMembers[EpochMemberT],
+    fence: Callable[[Operation, Any, Sequence[EpochMemberT]], None],
+) -> Fields:
+    """Serve LeaveGroup; members may be of both protocols, and each gets its own result. ``fence`` removes them.
 
     An instance id stands for itself: its holder leaves, also if no member id is given.
     """
     leaving: dict[str, EpochMemberT] = {}
     answers: list[Fields] = []
-    for named in asked:
+    for named in request.data["members"]:
         try:
             member_id, instance_id = named["memberId"], named["groupInstanceId"]
             member = _holder_or_member(group, member_id, instance_id)
@@ -110,7 +105,8 @@ def leaving_members(
             answers.append(responses.leave_group_member(named))
         except ApiError as error:
             answers.append(responses.leave_group_member(named, error.code))
-    return leaving, answers
+    fence(op, group, list(leaving.values()))
+    return responses.leave_group_response(request.version, answers)
 
 
 def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
@@ -123,48 +119,63 @@ def check_released(holder: EpochMember, member_id: str, instance_id: str) -> Non
         )
 
 
-def greater_epoch_error(kind: str, epoch: int, known: int) -> ApiError:
-    """Return the refusal of a member epoch that the coordinator has not assigned yet."""
+def wrong_epoch(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
+    """Return the refusal of a member epoch that the coordinator has not assigned yet, or that is no longer valid."""
+    differs = "greater" if epoch > known else "smaller"
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The {kind} group member has a greater member epoch ({epoch}) than the one known by the group coordinator "
-        f"({known}). The member must abandon all its partitions and rejoin.",
-    )
-
-
-def smaller_epoch_error(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
-    """Return the refusal of a member epoch that is no longer valid."""
-    return ApiError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The {kind} group member has a smaller member epoch ({epoch}) than the one known by the group coordinator "
+        f"The {kind} group member has a {differs} member epoch ({epoch}) than the one known by the group coordinator "
         f"({known}){why}. The member must abandon all its partitions and rejoin.",
     )
 
 
-def group_full_error(kind: str, limit: int) -> ApiError:
-    """Return the refusal of a member for which the group has no room."""
-    message = f"The {kind} group has reached its maximum capacity of {limit} members."
-    return ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+def check_member_epoch(
+    kind: str, member: EpochMember, epoch: int, keeps_within: Callable[[], bool], why: str = ""
+) -> None:
+    """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
+
+    With the epoch before, the member must not own more than it was assigned (``keeps_within``). Epoch 0 rejoins.
+    """
+    known = member.member_epoch or 0
+    is_before = epoch == member.previous_member_epoch
+    if epoch > known or (epoch not in (0, known) and not (is_before and keeps_within())):
+        raise wrong_epoch(kind, epoch, known, why if epoch < known else "")
+
+
+def check_capacity(group: LiveEpochGroup[Any], limit: int, member_id: str | None = None) -> None:
+    """Raise ApiError if the group is full and ``member_id`` is not a member (None: also for one that returns)."""
+    if len(group.log.members) >= limit and member_id not in group.log.members:
+        message = f"The {group.type.lower()} group has reached its maximum capacity of {limit} members."
+        raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
 OFFSET_COMMIT_VERSION = 9
 """Members that do not speak the classic protocol have to commit by at least this version."""
 
 
-def is_commit_without_member(
-    group: LiveEpochGroup[Any], member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
-) -> bool:
-    """Whether a commit names no member where none is needed: in an empty group, or a transaction without one."""
-    return epoch < 0 and (group.is_empty or (transactional and epoch == -1 and not member_id and instance_id is None))
+def committing(
+    group: LiveEpochGroup[Any],
+    members: Mapping[str, EpochMemberT],
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    version: int,
+    *,
+    transactional: bool,
+) -> EpochMemberT | None:
+    """Return the member of a commit; None: it names none where none is needed, in an empty group, or a transaction.
 
-
-def check_commit_version(kind: str, version: int) -> None:
-    """Raise ApiError for an OffsetCommit before ``OFFSET_COMMIT_VERSION``."""
-    if version >= OFFSET_COMMIT_VERSION:
-        return
-    needed = f"OffsetCommit version {OFFSET_COMMIT_VERSION} or above"
-    message = f"{needed} must be used by members using the {kind} group protocol"
-    raise ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
+    Raises ApiError for one that is not of the group, or an OffsetCommit before ``OFFSET_COMMIT_VERSION``.
+    """
+    names_none = transactional and epoch == -1 and not member_id and instance_id is None
+    if epoch < 0 and (group.is_empty or names_none):
+        return None
+    member = member_of(members, member_id, group.group_id)
+    if not transactional and not member.speaks_classic and version < OFFSET_COMMIT_VERSION:
+        needed = f"OffsetCommit version {OFFSET_COMMIT_VERSION} or above"
+        message = f"{needed} must be used by members using the {group.type.lower()} group protocol"
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
+    return member
 
 
 def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from typing_extensions import TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataKey
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMemberTopicPartition,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from coordinator_core.records import RecordType
 
 KeyT = TypeVar("KeyT", default=Mapping[str, object])
@@ -55,3 +61,25 @@ def tombstones_of_all(types: RecordTypes, group_id: str, members: Sequence[str])
         (types.target_epoch, {"groupId": group_id}, None),
         *((types.member, key, None) for key in keys),
     ]
+
+
+def listed(partitions: Mapping[str, Iterable[int]]) -> list[ConsumerGroupTargetAssignmentMemberTopicPartition]:
+    """Return partitions by topic id as records and responses list them."""
+    return [{"topicId": topic, "partitions": list(numbers)} for topic, numbers in partitions.items()]
+
+
+def target_assignment(
+    types: RecordTypes, group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
+) -> Unwritten[MemberKey, ConsumerGroupTargetAssignmentMemberValue]:
+    """Return the record of a member's target assignment of partitions: the same fields in both types of it."""
+    return types.target, member_key(group_id, member_id), {"topicPartitions": listed(target)}
+
+
+def target_epoch(
+    types: RecordTypes, group_id: str, epoch: int, timestamp_ms: int
+) -> Unwritten[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]:
+    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
+    value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
+    if timestamp_ms:
+        value["assignmentTimestamp"] = timestamp_ms
+    return types.target_epoch, {"groupId": group_id}, value

@@ -211,10 +211,10 @@ class Shard:
         self.memory.publish(step.image.version, step.created, step.grown, tuple(step.deleted))
         if step.deleted:
             with self._knowing_commits():
-                self.settle(coordinator.delete_topics(self.memory, step.deleted, self.topics, self.now))
+                self.settle(coordinator.delete_topics(self.memory, self.topics, self.now, step.deleted))
             self.commits.forget(lambda _, topic: topic in step.deleted)
             ids = set(step.deleted.values())
-            self.settle(coordinator.clean_up_share_state(self.memory, ids, self.topics, self.now))
+            self.settle(coordinator.clean_up_share_state(self.memory, self.topics, self.now, ids))
             self.sharing.remove(lambda which: which.topic_id in ids, self.now)
         for clients in self.clients.values():
             for client in clients:
@@ -306,7 +306,7 @@ class Shard:
             self.at(self._up_at, partial(self.delete_group, group_id))
             return
         with self._knowing_commits():
-            outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
+            outcome = coordinator.delete_group(self.memory, self.topics, self.now, group_id)
         if outcome.error is None:
             self.commits.forget(lambda group, _: group == group_id)
             self.sharing.remove(lambda which: which.group_id == group_id, self.now)
@@ -389,7 +389,7 @@ class Shard:
             if topic["topic_id"] in self.topics.by_id
         }
         names = tuple(sorted(self.topics.by_id[topic_id].name for topic_id in partitions))
-        outcome = coordinator.share_state_initialized(self.memory, group_id, partitions, self.topics, self.now)
+        outcome = coordinator.share_state_initialized(self.memory, self.topics, self.now, group_id, partitions)
         self.settle(outcome, group_id)
         if outcome.records:
             self.groups[group_id].expect(TrueCause("share_state_initialized", topics=names))
@@ -405,8 +405,9 @@ class Shard:
         if self._is_loading:
             self.at(self._up_at, partial(self.configure_connect, group_id, settings))
             return
-        assert isinstance(self.memory, ConnectCoordinatorState)
-        self.settle(coordinator.configure_connect(self.memory, group_id, settings, self.now), group_id)
+        self.settle(
+            coordinator.configure_connect(self.memory, coordinator.NO_TOPICS, self.now, group_id, settings), group_id
+        )
 
     def set_connect_work(self, group_id: str, connectors: Mapping[str, int]) -> None:
         """Set the connectors of a group on KIP-848 from now on; the numbers are task counts."""
@@ -421,7 +422,9 @@ class Shard:
             now |= dict.fromkeys([name, *((name, number) for number in range(tasks))])
         changed = {unit if isinstance(unit, str) else unit[0] for unit in before ^ now.keys()}
         why = (TrueCause("connectors_changed", topics=tuple(sorted(changed))),) if changed else ()
-        self.settle(coordinator.set_connect_work(self.memory, group_id, now, self.now), group_id, why)
+        self.settle(
+            coordinator.set_connect_work(self.memory, coordinator.NO_TOPICS, self.now, group_id, now), group_id, why
+        )
 
     # --- timers ------------------------------------------------------------------------------------------------------
 

@@ -47,6 +47,16 @@ def expect_member(op: Operation, group: LiveClassicGroup, member: LiveClassicMem
     expect_heartbeat(op, group, member.member_id, member.session_timeout_ms)
 
 
+def take_over(op: Operation, group: LiveClassicGroup) -> None:
+    """Give every member a session, as a new coordinator does; a group over its maximum size has to rebalance to
+    shrink.
+    """
+    for member in group.members.values():
+        expect_member(op, group, member)
+    if len(group.members) > op.memory.config.group_max_size:
+        prepare(op, group)
+
+
 def begin_converted(op: Operation, group: LiveClassicGroup) -> None:
     """Write a group that was another type before, with what its members are assigned, and serve it from now on."""
     write_group(op, group, {member.member_id: member.assignment for member in group.members.values()})

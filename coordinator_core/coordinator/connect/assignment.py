@@ -8,8 +8,8 @@ from coordinator_core.assignors.connect.selection import breaches
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import records, validation
 from coordinator_core.coordinator.connect.group import Computation, as_fields, from_fields
-from coordinator_core.coordinator.connect.heartbeat import assignor_of, computation_key, delay_key, fenced, memory_of
-from coordinator_core.coordinator.lookup import member_of
+from coordinator_core.coordinator.connect.heartbeat import assignor_of, computation_key, delay_key, memory_of
+from coordinator_core.coordinator.lookup import member_of, wrong_epoch
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.connect.state import ConnectGroup, Work, units
@@ -91,7 +91,7 @@ def _computing(
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     known = member_of(group.members, member_id, group_id).member_epoch or 0
     if data["memberEpoch"] != known:
-        raise fenced(data["memberEpoch"], known)
+        raise wrong_epoch("connect", data["memberEpoch"], known)
     computation = memory.computations.get(group_id)
     if computation is None or computation.worker != member_id:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not the one to compute the assignment.")

@@ -7,7 +7,7 @@ says what to stop, or what to start. It never leads: targets are computed by wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask
@@ -17,10 +17,10 @@ from coordinator_core.coordinator.classic.validation import check_leave_group
 from coordinator_core.coordinator.connect import heartbeat
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields
 from coordinator_core.coordinator.lookup import member_of
+from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked
-from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.connect.state import (
@@ -231,11 +231,3 @@ def _group(op: Operation, group_id: str) -> tuple[ConnectCoordinatorState, Conne
 def _expect(op: Operation, memory: ConnectCoordinatorState, group_id: str, member_id: str) -> None:
     timeout = memory.session_timeouts.get((group_id, member_id), memory.session_timeout_ms)
     op.arm(session_key(group_id, member_id), timeout, heartbeat.FENCE, group_id, member_id)
-
-
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    "JoinGroup": join_group,
-    "SyncGroup": sync_group,
-    "Heartbeat": handle_heartbeat,
-    "LeaveGroup": leave_group,
-}

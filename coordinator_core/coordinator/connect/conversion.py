@@ -11,9 +11,9 @@ from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsA
 from coordinator_core.coordinator.classic import rebalance as classic_rebalance
 from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember
 from coordinator_core.coordinator.connect import classic_workers, heartbeat, records
+from coordinator_core.coordinator.member_timers import rebalance_key, session_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup as LoggedClassicGroup

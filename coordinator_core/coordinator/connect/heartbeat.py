@@ -15,10 +15,10 @@ from coordinator_core.coordinator.connect.group import (
     as_fields,
     from_fields,
 )
-from coordinator_core.coordinator.lookup import greater_epoch_error, member_of, smaller_epoch_error
+from coordinator_core.coordinator.lookup import member_of, wrong_epoch
+from coordinator_core.coordinator.member_timers import rebalance_key, session_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.connect.describe import worker_ranges
 from coordinator_core.groups.connect.state import (
@@ -95,7 +95,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     if epoch not in (0, known) and not _lost_its_answer(group, member, data):
         # The document takes a fenced worker out of the group at once.
         remove(op, group, group_id, member_id)
-        error = fenced(epoch, known)
+        error = wrong_epoch("connect", epoch, known)
         return heartbeat_response(epoch) | {"errorCode": int(error.code), "errorMessage": error.message}
     return _serve_member(op, request, data, group, member)
 
@@ -178,13 +178,6 @@ def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: ConnectGr
     if runs is None or target is None or not 0 < data["memberEpoch"] < (member.member_epoch or 0):
         return False
     return set(from_fields(runs)) <= set(units(target.work))
-
-
-def fenced(epoch: int, known: int) -> ApiError:
-    """Return the refusal of a member epoch that is not the worker's."""
-    return (
-        greater_epoch_error("connect", epoch, known) if epoch > known else smaller_epoch_error("connect", epoch, known)
-    )
 
 
 def heartbeat_response(epoch: int, interval_ms: int = 0) -> Fields:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.coordinator.config import MigrationPolicy
-from coordinator_core.coordinator.consumer import fence, members, timeouts, validation
+from coordinator_core.coordinator.consumer import members
 from coordinator_core.coordinator.consumer.conversion import can_downgrade_replacing, downgrade_replacing
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.rebalance import (
@@ -23,11 +23,11 @@ from coordinator_core.coordinator.consumer.rebalance import (
 )
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
-from coordinator_core.coordinator.lookup import check_not_fenced, leaving_members, member_of, named_member
+from coordinator_core.coordinator.lookup import check_capacity, check_not_fenced, member_of, named_member
+from coordinator_core.coordinator.member_timers import expect_heartbeat, expect_join, expect_sync, join_key, sync_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.subscriptions import topic_names
-from coordinator_core.coordinator.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups import consumer_protocol
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
@@ -41,7 +41,6 @@ from coordinator_core.record_fields.coordinator_requests import (
     ConsumerGroupHeartbeatTopicPartitions,
     HeartbeatRequest,
     JoinGroupRequest,
-    LeaveGroupRequest,
     SyncGroupRequest,
 )
 from coordinator_core.records import Fields
@@ -61,7 +60,7 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveConsumerG
         )
     is_new = not data["memberId"]
     member_id = op.next_text_id() if is_new else data["memberId"]
-    validation.check_capacity(group, member_id, op.memory.config)
+    check_capacity(group, op.memory.config.group_consumer_max_size, member_id)
     if not _supports(group, data):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
     if is_new and instance_id is None and request.version >= KNOWN_MEMBER_ID_REQUIRED_VERSION:
@@ -87,8 +86,8 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveConsumerG
         updated = move(op, group, updated, target, owned, subscription_changed=changed)
     op.cancel(join_key(group_id, member_id))
     if not downgrades:
-        timeouts.expect_heartbeat(op, group_id, member_id, data["sessionTimeoutMs"])
-        expect_sync(op, group_id, member_id, data["rebalanceTimeoutMs"], timeouts.FENCE)
+        expect_heartbeat(op, group, member_id, data["sessionTimeoutMs"])
+        expect_sync(op, group, member_id, data["rebalanceTimeoutMs"])
     return responses.join_group_response(
         request.version,
         member_id,
@@ -177,7 +176,7 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveConsumerG
         )
     # A member with partitions to give up has joined already; it goes on from there.
     if group.assignment_epoch > (member.member_epoch or 0) and member.state != ConsumerMemberState.UNREVOKED_PARTITIONS:
-        expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
+        expect_join(op, group, member.member_id, member.rebalance_timeout_ms)
         raise ApiError(
             ErrorCode.REBALANCE_IN_PROGRESS,
             f"A new rebalance is triggered in group {group_id} and member {member_id} should rejoin to catch up.",
@@ -189,7 +188,7 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveConsumerG
             ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in version deserialization."
         ) from None
     op.cancel(sync_key(group_id, member_id))
-    timeouts.expect_heartbeat(op, group_id, member_id, classic.session_timeout_ms)
+    expect_heartbeat(op, group, member_id, classic.session_timeout_ms)
     return responses.sync_group_response(
         request.version, protocol_type=protocol_type, protocol=protocol, assignment=assignment
     )
@@ -197,14 +196,14 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveConsumerG
 
 def handle_heartbeat(op: Operation, request: Request, data: HeartbeatRequest, group: LiveConsumerGroup) -> Fields:
     """Serve Heartbeat: the member is asked to join again if that would assign or revoke something."""
-    group_id, member_id = group.group_id, data["memberId"]
+    member_id = data["memberId"]
     member = _classic_member(group, member_id, data["groupInstanceId"])
     classic = _same_generation(member, data["generationId"])
-    timeouts.expect_heartbeat(op, group_id, member_id, classic.session_timeout_ms)
+    expect_heartbeat(op, group, member_id, classic.session_timeout_ms)
     error = ErrorCode.NONE
     if _should_join(group, member):
         error = ErrorCode.REBALANCE_IN_PROGRESS
-        expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
+        expect_join(op, group, member.member_id, member.rebalance_timeout_ms)
     return responses.heartbeat_response(request.version, error)
 
 
@@ -243,10 +242,3 @@ def _same_generation(member: ConsumerMember, generation: int) -> ClassicMemberMe
             f"{member.member_id}.",
         )
     return member.classic
-
-
-def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveConsumerGroup) -> Fields:
-    """Serve LeaveGroup; members may be of both protocols, and each gets its own result."""
-    leaving, answers = leaving_members(group, request.data["members"])
-    fence.fence(op, group, list(leaving.values()))
-    return responses.leave_group_response(request.version, answers)

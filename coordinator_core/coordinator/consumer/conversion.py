@@ -9,10 +9,10 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveCla
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.members import new_member
-from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
+from coordinator_core.coordinator.member_timers import expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.record_templates import Unwritten, target_assignment, target_epoch
 from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups import consumer_protocol
@@ -20,6 +20,7 @@ from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.consumer.state import ClassicMemberMetadata, ClassicProtocol, ConsumerMember
 from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.groups.shard import CoordinatorShard
 
 
@@ -50,16 +51,17 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
     metadata_hash = op.memory.metadata_hash(group.subscriptions.topics, op.topics)
     tail: list[Unwritten] = [records.group_epoch(group.group_id, classic.generation, metadata_hash)]
     tail += [
-        records.target_assignment(group.group_id, member.member_id, _numbers(member.assigned)) for member in members
+        target_assignment(CONSUMER_RECORDS, group.group_id, member.member_id, _numbers(member.assigned))
+        for member in members
     ]
-    tail.append(records.target_epoch(group.group_id, classic.generation, 0))
+    tail.append(target_epoch(CONSUMER_RECORDS, group.group_id, classic.generation, 0))
     for record in tail:
         follow(record)
     op.write_all(records.member_metadata(group.group_id, member) for member in members)
     op.write_all(tail)
     op.write_all(records.current_assignment(group.group_id, member) for member in members)
     for member in classic.members.values():
-        expect_heartbeat(op, group.group_id, member.member_id, member.session_timeout_ms)
+        expect_heartbeat(op, group, member.member_id, member.session_timeout_ms)
     return group
 
 

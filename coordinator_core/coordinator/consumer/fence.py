@@ -9,10 +9,10 @@ from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.conversion import downgrade_after_leave
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import group_of, group_with, named_member
+from coordinator_core.coordinator.lookup import group_of, named_member
+from coordinator_core.coordinator.member_timers import cancel_all
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import member_tombstones
-from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
@@ -26,7 +26,7 @@ def leave(op: Operation, data: ConsumerGroupHeartbeatRequest) -> Fields:
     """
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
     instance_id = data["instanceId"]
-    group = group_of(op, group_id, LiveConsumerGroup, "consumer")
+    group = group_of(op, group_id, LiveConsumerGroup)
     member = named_member(group, member_id, instance_id)
     if instance_id is not None and epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
@@ -63,17 +63,3 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
     op.write(*records.group_epoch(group.group_id, group.group_epoch + 1, metadata_hash))
     for member in members:
         cancel_all(op, group.group_id, member.member_id)
-
-
-def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """Remove a member whose session ended, or that did not join or sync in time with the classic protocol."""
-    group = group_with(op, group_id, member_id, LiveConsumerGroup)
-    if group is not None:
-        fence(op, group, [group.log.members[member_id]])
-
-
-def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
-    """Remove a member that did not revoke its partitions in time; nothing happens if it has left that epoch since."""
-    group = group_with(op, group_id, member_id, LiveConsumerGroup)
-    if group is not None and group.log.members[member_id].member_epoch == epoch:
-        fence(op, group, [group.log.members[member_id]])

@@ -12,14 +12,15 @@ from typing import ClassVar
 
 from coordinator_core.assignors.assignor_votes import AssignorVotes
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
-from coordinator_core.coordinator.consumer.records import group_tombstones
+from coordinator_core.coordinator.consumer.records import partition_metadata_tombstone, resolved_regex
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.record_templates import Unwritten, tombstones_of_all
 from coordinator_core.coordinator.subscriptions import Subscriptions
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentRecord,
@@ -65,7 +66,12 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         """
         names = renamed or {}
         members = [names.get(member_id, member_id) for member_id in self.view.members]
-        return group_tombstones(self.group_id, members, self.log.regexes)
+        return [
+            *tombstones_of_all(CONSUMER_RECORDS, self.group_id, members),
+            *(resolved_regex(self.group_id, regex, None) for regex in self.log.regexes),
+            partition_metadata_tombstone(self.group_id),
+            (RecordType.CONSUMER_GROUP_METADATA, {"groupId": self.group_id}, None),
+        ]
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """Return the member that holds that instance id.

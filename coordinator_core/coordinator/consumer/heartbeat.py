@@ -10,11 +10,12 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.rebalance import move, update_epoch, update_target
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
-from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import named_member
+from coordinator_core.coordinator.lookup import check_capacity, named_member
+from coordinator_core.coordinator.member_timers import expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.record_templates import listed
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 from coordinator_core.records import Fields
@@ -29,7 +30,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         return leave(op, data)
     group_id, epoch, owned = data["groupId"], data["memberEpoch"], data["topicPartitions"]
     group = _group(op, group_id, joins=epoch == 0)
-    validation.check_capacity(group, data["memberId"], op.memory.config)
+    check_capacity(group, op.memory.config.group_consumer_max_size, data["memberId"])
     member_id = data["memberId"] or op.next_text_id()
     member = _member(op, group, member_id, data)
     updated = members.updated(member, request, data)
@@ -40,7 +41,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     group_epoch = update_epoch(op, group, member, updated, bump=bump)
     target = update_target(op, group, group_epoch, member, updated)
     moved = move(op, group, updated, target, owned, subscription_changed=names_changed or bool(regex_change))
-    expect_heartbeat(op, group_id, member_id)
+    expect_heartbeat(op, group, member_id)
     # A full request is one that a member sends when it joins or after an error; it is to be told everything.
     full = (
         data["rebalanceTimeoutMs"] != -1
@@ -49,11 +50,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     )
     assignment = None
     if epoch == 0 or full or moved.assigned != member.assigned:
-        assignment = {
-            "topicPartitions": [
-                {"topicId": topic, "partitions": list(epochs)} for topic, epochs in moved.assigned.items()
-            ]
-        }
+        assignment = {"topicPartitions": listed(moved.assigned)}
     interval = op.memory.group_config(group_id).consumer_heartbeat_interval_ms
     return heartbeat_response(
         moved.member_id, moved.member_epoch or 0, heartbeatIntervalMs=interval, assignment=assignment

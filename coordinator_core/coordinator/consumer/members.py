@@ -9,7 +9,7 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import check_released
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
-from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.coordinator.record_templates import member_tombstones, target_assignment
 from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
@@ -47,7 +47,7 @@ def joining_static(
     op.write_all(member_tombstones(CONSUMER_RECORDS, group.group_id, former.member_id))
     op.write(*records.member_metadata(group.group_id, member))
     target = group.view.targets.get(former.member_id, {})
-    op.write(*records.target_assignment(group.group_id, member_id, target))
+    op.write(*target_assignment(CONSUMER_RECORDS, group.group_id, member_id, target))
     op.write(*records.current_assignment(group.group_id, member))
     return member
 

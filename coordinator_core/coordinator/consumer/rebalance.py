@@ -11,11 +11,13 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to, subscriber
 from coordinator_core.coordinator.consumer.reconcile import Goal, Owned, reconcile
-from coordinator_core.coordinator.consumer.timeouts import cancel_rebalance_timeout, expect_revocation
 from coordinator_core.coordinator.lookup import same_units
+from coordinator_core.coordinator.member_timers import expect_revocation, rebalance_key
 from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.record_templates import target_assignment, target_epoch
 from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState, ResolvedRegex
+from coordinator_core.groups.record_types import CONSUMER_RECORDS
 
 
 class Epoch(NamedTuple):
@@ -73,8 +75,8 @@ def update_target(
     name = group.preferred_assignor(old, new) or op.memory.config.group_consumer_assignors[0]
     targets = compute_target(name, spec, op.topics, epoch.number)
     for member_id, target in changed_targets(spec.members, group.log.targets, targets, {}, same_units):
-        op.write(*records.target_assignment(group.group_id, member_id, target))
-    op.write(*records.target_epoch(group.group_id, epoch.number, op.now))
+        op.write(*target_assignment(CONSUMER_RECORDS, group.group_id, member_id, target))
+    op.write(*target_epoch(CONSUMER_RECORDS, group.group_id, epoch.number, op.now))
     return MemberTarget(epoch.number, targets.get(new.member_id, {}))
 
 
@@ -108,9 +110,9 @@ def move(
     op.write(*records.current_assignment(group.group_id, moved))
     if moved.classic is None:
         if moved.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
-            expect_revocation(op, group.group_id, moved)
+            expect_revocation(op, group, moved)
         else:
-            cancel_rebalance_timeout(op, group.group_id, moved.member_id)
+            op.cancel(rebalance_key(group.group_id, moved.member_id))
     return moved
 
 

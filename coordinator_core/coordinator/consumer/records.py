@@ -5,10 +5,7 @@ Each function gives record type, key and value (None: a tombstone) for ``Operati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key, tombstones_of_all
-from coordinator_core.groups import record_types
+from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.record_fields.consumer_group import (
@@ -22,10 +19,6 @@ from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
-    ConsumerGroupTargetAssignmentMemberTopicPartition,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from coordinator_core.records import RecordType
 
@@ -68,27 +61,6 @@ def current_assignment(
     return RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
-def target_assignment(
-    group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
-) -> Unwritten[MemberKey, ConsumerGroupTargetAssignmentMemberValue]:
-    """Return the record of a member's target assignment."""
-    partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = [
-        {"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()
-    ]
-    key = member_key(group_id, member_id)
-    return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": partitions}
-
-
-def target_epoch(
-    group_id: str, epoch: int, timestamp_ms: int
-) -> Unwritten[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]:
-    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
-    value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
-    return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
-
-
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int
 ) -> Unwritten[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]:
@@ -115,17 +87,6 @@ def partition_metadata_tombstone(
 ) -> Unwritten[ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue]:
     """Return the tombstone of the record in which brokers before 4.1 kept the group's topics."""
     return RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"groupId": group_id}, None
-
-
-def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[str]) -> list[Unwritten]:
-    """Return the tombstones of the whole group with these members and resolved regexes."""
-    key: ConsumerGroupMetadataKey = {"groupId": group_id}
-    return [
-        *tombstones_of_all(record_types.CONSUMER_RECORDS, group_id, members),
-        *(resolved_regex(group_id, regex, None) for regex in regexes),
-        partition_metadata_tombstone(group_id),
-        (RecordType.CONSUMER_GROUP_METADATA, key, None),
-    ]
 
 
 def _with_epochs(partitions: PartitionEpochs) -> list[ConsumerGroupCurrentMemberAssignmentTopicPartitions]:

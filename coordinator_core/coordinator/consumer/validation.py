@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from coordinator_core.coordinator import lookup
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.reconcile import Owned
-from coordinator_core.coordinator.lookup import (
-    check_assignment_epoch,
-    check_commit_version,
-    check_fetch_epoch,
-    greater_epoch_error,
-    group_full_error,
-    is_commit_without_member,
-    member_of,
-    smaller_epoch_error,
-)
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked, not_blank, require
 from coordinator_core.groups.consumer.state import ConsumerMember
@@ -64,25 +55,9 @@ def _joining(data: ConsumerGroupHeartbeatRequest) -> None:
     )
 
 
-def check_capacity(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
-    """Raise ApiError if the group is full and ``member_id`` is not a member."""
-    limit = config.group_consumer_max_size
-    if len(group.log.members) >= limit and member_id not in group.log.members:
-        raise group_full_error("consumer", limit)
-
-
 def check_member_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> None:
-    """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
-
-    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always valid.
-    """
-    known = member.member_epoch or 0
-    if epoch in (0, known):
-        return
-    if epoch > known:
-        raise greater_epoch_error("consumer", epoch, known)
-    if epoch != member.previous_member_epoch or not _owns_only(owned, member.assigned):
-        raise smaller_epoch_error("consumer", epoch, known)
+    """Raise ApiError unless the epoch is one that the member may have, with what it then owns."""
+    lookup.check_member_epoch("consumer", member, epoch, lambda: _owns_only(owned, member.assigned))
 
 
 def _owns_only(owned: Owned, assigned: PartitionEpochs) -> bool:
@@ -103,13 +78,9 @@ def check_offset_commit(
     An older epoch is valid for partitions that were assigned no later than it (KIP-1251): the returned function checks
     each partition by topic name, topic id and number. None: all are valid.
     """
-    if is_commit_without_member(group, member_id, instance_id, epoch, transactional=transactional):
-        return None
-    member = member_of(group.log.members, member_id, group.group_id)
-    if not transactional and member.classic is None:
-        check_commit_version("consumer", version)
-    known = member.member_epoch or 0
-    if epoch == known:
+    members = group.log.members
+    member = lookup.committing(group, members, member_id, instance_id, epoch, version, transactional=transactional)
+    if member is None or epoch == (known := member.member_epoch or 0):
         return None
     code, word = _stale(member)
     if epoch > known:
@@ -119,7 +90,7 @@ def check_offset_commit(
         assigned = member.assigned.get(topic_id, {}).get(partition)
         if assigned is None:
             assigned = member.pending_revocation.get(topic_id, {}).get(partition)
-        check_assignment_epoch(code, f"partition {topic}-{partition}", word, epoch, assigned)
+        lookup.check_assignment_epoch(code, f"partition {topic}-{partition}", word, epoch, assigned)
 
     return check
 
@@ -128,8 +99,8 @@ def check_offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: i
     """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
     if member_id is None and epoch < 0:
         return
-    member = member_of(group.log.members, member_id or "", group.group_id)
-    check_fetch_epoch(*_stale(member), epoch, member.member_epoch or 0)
+    member = lookup.member_of(group.log.members, member_id or "", group.group_id)
+    lookup.check_fetch_epoch(*_stale(member), epoch, member.member_epoch or 0)
 
 
 def _stale(member: ConsumerMember) -> tuple[ErrorCode, str]:

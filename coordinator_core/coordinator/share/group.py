@@ -8,10 +8,10 @@ from typing import ClassVar
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
-from coordinator_core.coordinator.record_templates import Unwritten
-from coordinator_core.coordinator.share.records import group_tombstones
+from coordinator_core.coordinator.record_templates import Unwritten, tombstones_of_all
 from coordinator_core.coordinator.subscriptions import Subscriptions
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.record_types import SHARE_RECORDS
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state import ShareGroup, ShareMember, StatePartitionMetadata
 from coordinator_core.records import CoordinatorRecord, RecordType
@@ -41,7 +41,12 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
 
     def tombstones(self) -> list[Unwritten]:
         """Return the tombstones of all records of the group."""
-        return group_tombstones(self.group_id, list(self.view.members))
+        key = {"groupId": self.group_id}
+        return [
+            *tombstones_of_all(SHARE_RECORDS, self.group_id, list(self.view.members)),
+            (RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, key, None),
+            (RecordType.SHARE_GROUP_METADATA, key, None),
+        ]
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply a record to the log state and update the indices; return newly subscribed and no longer

@@ -7,40 +7,41 @@ from dataclasses import replace
 
 from coordinator_core.assignors.coordinator_view import Subscriber
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import group_of, group_with, member_of, same_units
+from coordinator_core.coordinator.lookup import check_capacity, check_member_epoch, group_of, member_of, same_units
+from coordinator_core.coordinator.member_timers import expect_heartbeat, session_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.record_templates import member_tombstones
-from coordinator_core.coordinator.share import partitions, records, validation
+from coordinator_core.coordinator.record_templates import listed, member_tombstones, target_assignment, target_epoch
+from coordinator_core.coordinator.request_fields import checked, not_blank, require
+from coordinator_core.coordinator.share import partitions, records
 from coordinator_core.coordinator.share.group import LiveShareGroup, subscriber
 from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
-from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import SHARE_RECORDS
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
 from coordinator_core.record_fields.coordinator_requests import ShareGroupHeartbeatRequest
 from coordinator_core.records import Fields
 
-FENCE = "share member fenced"
 ASSIGNOR = "simple"
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """Serve a heartbeat: a member joins (epoch 0), leaves (-1) or stays, and learns which partitions it shares."""
-    data = validation.check_heartbeat(request)
+    data = _checked(request)
     group_id, member_id = data["groupId"], data["memberId"]
     epoch, names = data["memberEpoch"], data["subscribedTopicNames"]
     if epoch == LEAVE_GROUP_MEMBER_EPOCH:
-        group = group_of(op, group_id, LiveShareGroup, "share")
-        fence(op, group, member_of(group.log.members, member_id, group_id))
+        group = group_of(op, group_id, LiveShareGroup)
+        fence(op, group, [member_of(group.log.members, member_id, group_id)])
         return heartbeat_response(member_id, epoch, assignment=None)
     group = _group(op, group_id, joins=epoch == 0)
-    validation.check_capacity(group, member_id, op.memory.config)
+    check_capacity(group, op.memory.config.group_share_max_size, member_id)
     member = group.log.members.get(member_id) if epoch == 0 else member_of(group.log.members, member_id, group_id)
     if member is None:
         member = _new_member(member_id)
-    validation.check_member_epoch(member, epoch)
+    why = f", and it does not match the previous member epoch ({member.previous_member_epoch})"
+    check_member_epoch("share", member, epoch, lambda: True, why)
     updated = _updated(member, request, data)
     changed = False
     if updated != member:
@@ -51,17 +52,24 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     presented = subscriber(updated if names is None else replace(updated, subscribed_topic_names=names))
     target_epoch, target = _update_target(op, group, group_epoch, member_id, presented, homogeneous=homogeneous)
     moved = _move(op, group, updated, target_epoch, target, restart=bump)
-    expect_heartbeat(op, group_id, member_id)
+    expect_heartbeat(op, group, member_id)
     assignment = None
     if epoch == 0 or names is not None or not same_units(moved.assigned, member.assigned):
-        assignment = {
-            "topicPartitions": [
-                {"topicId": topic, "partitions": list(numbers)} for topic, numbers in moved.assigned.items()
-            ]
-        }
+        assignment = {"topicPartitions": listed(moved.assigned)}
     partitions.initialize(op, group, group_epoch, subscribed)
     interval = op.memory.group_config(group_id).share_heartbeat_interval_ms
     return heartbeat_response(member_id, moved.member_epoch or 0, heartbeatIntervalMs=interval, assignment=assignment)
+
+
+def _checked(request: Request) -> ShareGroupHeartbeatRequest:
+    data = checked(request, ShareGroupHeartbeatRequest)
+    not_blank(data["memberId"], "MemberId can't be empty.")
+    not_blank(data["groupId"], "GroupId can't be empty.")
+    not_blank(data["rackId"], "RackId can't be empty.")
+    if data["memberEpoch"] == 0:
+        require(bool(data["subscribedTopicNames"]), "SubscribedTopicNames must be set in first request.")
+    require(data["memberEpoch"] >= LEAVE_GROUP_MEMBER_EPOCH, "MemberEpoch is invalid.")
+    return data
 
 
 def _group(op: Operation, group_id: str, *, joins: bool) -> LiveShareGroup:
@@ -70,7 +78,7 @@ def _group(op: Operation, group_id: str, *, joins: bool) -> LiveShareGroup:
         return LiveShareGroup(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
-    return group_of(op, group_id, LiveShareGroup, "share")
+    return group_of(op, group_id, LiveShareGroup)
 
 
 def _new_member(member_id: str) -> ShareMember:
@@ -137,8 +145,8 @@ def _update_target(
     )
     targets = compute_target(ASSIGNOR, spec, op.topics, epoch)
     for changed_id, target in changed_targets(spec.members, group.log.targets, targets, {}, same_units):
-        op.write(*records.target_assignment(group.group_id, changed_id, target))
-    op.write(*records.target_epoch(group.group_id, epoch, op.now))
+        op.write(*target_assignment(SHARE_RECORDS, group.group_id, changed_id, target))
+    op.write(*target_epoch(SHARE_RECORDS, group.group_id, epoch, op.now))
     return epoch, targets.get(member_id, {})
 
 
@@ -170,24 +178,12 @@ def _move(
     return moved
 
 
-def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
-    """Expect another heartbeat within the group's session timeout."""
-    timeout = op.memory.group_config(group_id).share_session_timeout_ms
-    op.arm(session_key(group_id, member_id), timeout, FENCE, group_id, member_id)
-
-
-def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
-    """Remove the member."""
-    op.write_all(member_tombstones(SHARE_RECORDS, group.group_id, member.member_id))
+def fence(op: Operation, group: LiveShareGroup, members: Sequence[ShareMember]) -> None:
+    """Remove the members."""
     subscriptions = group.subscriptions.copy()
-    subscriptions.count_names(member.subscribed_topic_names, -1)
+    for member in members:
+        op.write_all(member_tombstones(SHARE_RECORDS, group.group_id, member.member_id))
+        subscriptions.count_names(member.subscribed_topic_names, -1)
+        op.cancel(session_key(group.group_id, member.member_id))
     metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
     op.write(*records.group_epoch(group.group_id, group.group_epoch + 1, metadata_hash))
-    op.cancel(session_key(group.group_id, member.member_id))
-
-
-def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """Remove a member whose session ended."""
-    group = group_with(op, group_id, member_id, LiveShareGroup)
-    if group is not None:
-        fence(op, group, group.log.members[member_id])

@@ -36,7 +36,7 @@ def handle_alter(op: Operation, request: Request) -> Fields:
     group_id = data["groupId"]
     check_group_id(group_id)
     if group_id in op.memory.live:
-        group = group_of(op, group_id, LiveShareGroup, "share")
+        group = group_of(op, group_id, LiveShareGroup)
     else:
         group = LiveShareGroup(group_id)
     _check_empty(group)
@@ -87,7 +87,7 @@ def handle_delete(op: Operation, request: Request) -> Fields:
     """
     data = checked(request, DeleteShareGroupOffsetsRequest)
     check_group_id(data["groupId"])
-    group = group_of(op, data["groupId"], LiveShareGroup, "share")
+    group = group_of(op, data["groupId"], LiveShareGroup)
     _check_empty(group)
     refused: list[Fields] = []
     if group.log.state_partitions is None:

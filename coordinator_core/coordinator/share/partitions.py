@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.lookup import group_of
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.share import records
@@ -130,11 +131,15 @@ def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
             _write(op, group, kept)
 
 
-def delete_all(op: Operation, group: LiveShareGroup) -> None:
+def delete_all(op: Operation, group_id: str) -> None:
     """Ask for the deletion of all state, and write that it is being deleted, before the group is deleted.
 
-    A topic that an earlier deletion left behind is asked for again if it still exists.
+    A topic that an earlier deletion left behind is asked for again if it still exists. Raises ApiError for a group with
+    members, or of another type.
     """
+    group = group_of(op, group_id, LiveShareGroup)
+    if not group.is_empty:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     known = group.share_partitions
     if group.log.state_partitions is None:
         return

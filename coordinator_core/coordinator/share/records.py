@@ -5,10 +5,9 @@ Each function gives record type, key and value (None: a tombstone) for ``Operati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key, tombstones_of_all
-from coordinator_core.groups import record_types
+from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, listed, member_key
 from coordinator_core.groups.share.state import ShareMember, ShareTopic, StatePartitionMetadata
 from coordinator_core.record_fields.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
@@ -18,10 +17,6 @@ from coordinator_core.record_fields.share_group import (
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataTopicPartitionsInfo,
     ShareGroupStatePartitionMetadataValue,
-    ShareGroupTargetAssignmentMemberTopicPartition,
-    ShareGroupTargetAssignmentMemberValue,
-    ShareGroupTargetAssignmentMetadataKey,
-    ShareGroupTargetAssignmentMetadataValue,
 )
 from coordinator_core.records import RecordType
 
@@ -45,27 +40,9 @@ def current_assignment(
         "memberEpoch": known(member.member_epoch),
         "previousMemberEpoch": known(member.previous_member_epoch),
         "state": known(member.state),
-        "assignedPartitions": _partitions(member.assigned),
+        "assignedPartitions": listed(member.assigned),
     }
     return RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
-
-
-def target_assignment(
-    group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
-) -> Unwritten[MemberKey, ShareGroupTargetAssignmentMemberValue]:
-    """Return the record of a member's target assignment."""
-    key = member_key(group_id, member_id)
-    return RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": _partitions(target)}
-
-
-def target_epoch(
-    group_id: str, epoch: int, timestamp_ms: int
-) -> Unwritten[ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue]:
-    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
-    value: ShareGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
-    return RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
 
 
 def group_epoch(
@@ -85,20 +62,6 @@ def state_partitions(
         "deletingTopics": [{"topicId": topic, "topicName": name} for topic, name in metadata.deleting.items()],
     }
     return RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, {"groupId": group_id}, value
-
-
-def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
-    """Return the tombstones of the whole group with these members."""
-    key: ShareGroupMetadataKey = {"groupId": group_id}
-    return [
-        *tombstones_of_all(record_types.SHARE_RECORDS, group_id, members),
-        (RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, key, None),
-        (RecordType.SHARE_GROUP_METADATA, key, None),
-    ]
-
-
-def _partitions(partitions: Mapping[str, Sequence[int]]) -> list[ShareGroupTargetAssignmentMemberTopicPartition]:
-    return [{"topicId": topic, "partitions": list(numbers)} for topic, numbers in partitions.items()]
 
 
 def _topics(topics: Mapping[str, ShareTopic]) -> list[ShareGroupStatePartitionMetadataTopicPartitionsInfo]:

@@ -12,26 +12,21 @@ from dataclasses import replace
 from coordinator_core.assignors.inputs import TaskId, Tasks
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
-from coordinator_core.coordinator.lookup import leaving_members, named_member
+from coordinator_core.coordinator.lookup import check_capacity, named_member
+from coordinator_core.coordinator.member_timers import expect_heartbeat, expect_join, expect_sync, join_key, sync_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.streams import classic_blobs, fence, members, records, timeouts, validation
+from coordinator_core.coordinator.streams import classic_blobs, members, records
 from coordinator_core.coordinator.streams.classic_blobs import ThreadInfo
 from coordinator_core.coordinator.streams.group import ClassicThread, LiveStreamsGroup
 from coordinator_core.coordinator.streams.rebalance import look_at_topics, move, update_epoch
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
-from coordinator_core.coordinator.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState
 from coordinator_core.groups.streams.topology import subtopology_of_sources
-from coordinator_core.record_fields.coordinator_requests import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-)
+from coordinator_core.record_fields.coordinator_requests import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from coordinator_core.records import Fields
 
 
@@ -71,8 +66,8 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveStreamsGr
     thread = ClassicThread(data["sessionTimeoutMs"], protocols)
     op.afterwards.append(lambda: group.classic.update({member_id: thread}))
     op.cancel(join_key(group_id, member_id))
-    timeouts.expect_heartbeat(op, group_id, member_id, thread.session_timeout_ms)
-    expect_sync(op, group_id, member_id, updated.rebalance_timeout_ms, timeouts.FENCE)
+    expect_heartbeat(op, group, member_id, thread.session_timeout_ms)
+    expect_sync(op, group, member_id, updated.rebalance_timeout_ms)
     return responses.join_group_response(
         request.version,
         member_id,
@@ -100,7 +95,7 @@ def _member(
 ) -> StreamsMember:
     known = group.log.members.get(member_id)
     if known is None and group.static_member(instance_id) is None:
-        validation.check_capacity(group, op.memory.config)
+        check_capacity(group, op.memory.config.group_streams_max_size)
     if instance_id is None:
         return known or members.new_member(member_id)
     if joins:
@@ -142,14 +137,14 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveStreamsGr
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The protocol is not that of the join response.")
     # A member with tasks to give up has joined already; it goes on from there.
     if group.assignment_epoch > (member.member_epoch or 0) and member.state != StreamsMemberState.UNREVOKED_TASKS:
-        expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
+        expect_join(op, group, member.member_id, member.rebalance_timeout_ms)
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
     held = member.assigned
     tasks = Tasks({key: list(numbers) for key, numbers in held.active.items()}, held.standby, held.warmup)
     metadata = dict(thread.protocols)[STREAMS_PROTOCOL]
     assignment = classic_blobs.assignment(tasks, group.configured, op.topics, metadata, op.now)
     op.cancel(sync_key(group_id, member.member_id))
-    timeouts.expect_heartbeat(op, group_id, member.member_id, thread.session_timeout_ms)
+    expect_heartbeat(op, group, member.member_id, thread.session_timeout_ms)
     return responses.sync_group_response(
         request.version, protocol_type=CONSUMER_PROTOCOL_TYPE, protocol=STREAMS_PROTOCOL, assignment=assignment
     )
@@ -158,11 +153,11 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveStreamsGr
 def handle_heartbeat(op: Operation, request: Request, data: HeartbeatRequest, group: LiveStreamsGroup) -> Fields:
     """Serve Heartbeat: the thread is asked to join again if that would assign or revoke something."""
     member, thread = _classic_member(group, data["memberId"], data["groupInstanceId"], data["generationId"])
-    timeouts.expect_heartbeat(op, group.group_id, member.member_id, thread.session_timeout_ms)
+    expect_heartbeat(op, group, member.member_id, thread.session_timeout_ms)
     error = ErrorCode.NONE
     if _should_join(group, member):
         error = ErrorCode.REBALANCE_IN_PROGRESS
-        expect_join(op, group.group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
+        expect_join(op, group, member.member_id, member.rebalance_timeout_ms)
     return responses.heartbeat_response(request.version, error)
 
 
@@ -173,13 +168,6 @@ def _should_join(group: LiveStreamsGroup, member: StreamsMember) -> bool:
         return False
     target = group.target(member.member_id)
     return reconcile(group, member, group.assignment_epoch, target, None).assigned != member.assigned
-
-
-def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveStreamsGroup) -> Fields:
-    """Serve LeaveGroup; members may be of both protocols, and each gets its own result."""
-    leaving, answers = leaving_members(group, request.data["members"])
-    fence.fence(op, group, list(leaving.values()))
-    return responses.leave_group_response(request.version, answers)
 
 
 def _classic_member(

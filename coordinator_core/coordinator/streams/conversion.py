@@ -7,17 +7,17 @@ from collections.abc import Collection
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.coordinator.classic import rebalance as classic_rebalance
 from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember
+from coordinator_core.coordinator.member_timers import cancel_all, expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.record_templates import Unwritten, target_epoch
 from coordinator_core.coordinator.streams import classic_blobs, records
 from coordinator_core.coordinator.streams.group import ClassicThread, LiveStreamsGroup
 from coordinator_core.coordinator.streams.members import new_member
-from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
-from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
@@ -51,7 +51,7 @@ def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHear
         had = thread.assigned
         active = {key: list(tasks) for key, tasks in had.active.items()}
         write(records.target_assignment(group_id, thread.member_id, Tasks(active, had.standby)))
-    write(records.target_epoch(group_id, epoch, 0))
+    write(target_epoch(STREAMS_RECORDS, group_id, epoch, 0))
     for thread in converted:
         write(records.current_assignment(group_id, thread))
     for member in classic.members.values():
@@ -71,7 +71,7 @@ def _take_members_over(op: Operation, classic: LiveClassicGroup, group: LiveStre
         classic_rebalance.refuse_join(op, member, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         classic_rebalance.refuse_sync(op, member, ErrorCode.REBALANCE_IN_PROGRESS)
         op.cancel(classic_rebalance.heartbeat_key(classic.group_id, member.member_id))
-        expect_heartbeat(op, group.group_id, member.member_id, member.session_timeout_ms)
+        expect_heartbeat(op, group, member.member_id, member.session_timeout_ms)
 
 
 def _no_upgrade(classic: LiveClassicGroup, reason: str) -> ApiError:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import group_of, group_with, named_member
+from coordinator_core.coordinator.lookup import group_of, named_member
+from coordinator_core.coordinator.member_timers import cancel_all
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.conversion import downgrade_after_leave
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
@@ -27,7 +27,7 @@ def leave(op: Operation, data: StreamsGroupHeartbeatRequest) -> Fields:
     With epoch -2 a static member leaves temporarily and keeps its place (KIP-1071).
     """
     group_id, member_id, instance_id = data["groupId"], data["memberId"], data["instanceId"]
-    group = group_of(op, group_id, LiveStreamsGroup, "streams")
+    group = group_of(op, group_id, LiveStreamsGroup)
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
     member = named_member(group, member_id, instance_id)
@@ -86,17 +86,3 @@ def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMembe
     )
     for member in members:
         cancel_all(op, group.group_id, member.member_id)
-
-
-def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """Remove a member whose session ended."""
-    group = group_with(op, group_id, member_id, LiveStreamsGroup)
-    if group is not None:
-        fence(op, group, [group.log.members[member_id]])
-
-
-def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
-    """Remove a member that did not revoke its tasks in time; nothing happens if it has left that epoch since."""
-    group = group_with(op, group_id, member_id, LiveStreamsGroup)
-    if group is not None and group.log.members[member_id].member_epoch == epoch:
-        fence(op, group, [group.log.members[member_id]])

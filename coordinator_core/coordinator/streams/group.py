@@ -9,10 +9,11 @@ from typing import ClassVar
 from coordinator_core.assignors.coordinator_view import Process, StreamsView
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
-from coordinator_core.coordinator.record_templates import Unwritten
-from coordinator_core.coordinator.streams.records import NOT_VALIDATED, group_tombstones
+from coordinator_core.coordinator.record_templates import Unwritten, tombstones_of_all
+from coordinator_core.coordinator.streams.records import NOT_VALIDATED
 from coordinator_core.coordinator.streams.task_offsets import TaskOffsets
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
@@ -81,8 +82,13 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         return (initial_rebalance_key(self.group_id),)
 
     def tombstones(self) -> list[Unwritten]:
-        """Return the tombstones of all records of the group."""
-        return group_tombstones(self.group_id, list(self.view.members))
+        """Return the tombstones of all records of the group; that of its topology is last."""
+        key = {"groupId": self.group_id}
+        return [
+            *tombstones_of_all(STREAMS_RECORDS, self.group_id, list(self.view.members)),
+            (RecordType.STREAMS_GROUP_METADATA, key, None),
+            (RecordType.STREAMS_GROUP_TOPOLOGY, key, None),
+        ]
 
     def static_member(self, instance_id: str | None) -> StreamsMember | None:
         """Return the member that holds that instance id."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
-from coordinator_core.coordinator.lookup import group_of, named_member
+from coordinator_core.coordinator.lookup import check_capacity, group_of, named_member
+from coordinator_core.coordinator.member_timers import expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import members, records, task_offsets, validation
@@ -23,7 +24,6 @@ from coordinator_core.coordinator.streams.rebalance import (
 )
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
-from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology, by_subtopology, task_ids
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
@@ -135,7 +135,7 @@ def _assign(step: _Step, configuration: TopologyOnTopics) -> None:
         step.status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
     if updated.state != _STABLE or updated.member_epoch != target.epoch:
         step.moved = move(op, group, updated, target.epoch, target.tasks, _owned(step.data))
-    expect_heartbeat(op, group.group_id, updated.member_id)
+    expect_heartbeat(op, group, updated.member_id)
     if group.classic:
         group.classic.pop(updated.member_id, None)
     if step.data["shutdownApplication"]:
@@ -189,7 +189,7 @@ def _group(
     # A member that joins brings its topology: the check of the heartbeat has seen to it.
     if topology is not None and isinstance(group, LiveClassicGroup) and op.memory.profile.is_kip_1071:
         return upgrade(op, group, topology)
-    return group_of(op, group_id, LiveStreamsGroup, "streams")
+    return group_of(op, group_id, LiveStreamsGroup)
 
 
 def _member(
@@ -200,9 +200,9 @@ def _member(
         return named_member(group, member_id, instance_id)
     if instance_id is not None:
         if group.static_member(instance_id) is None:
-            validation.check_capacity(group, op.memory.config)
+            check_capacity(group, op.memory.config.group_streams_max_size)
         return members.joining_static(op, group, member_id, instance_id, classic=False)
-    validation.check_capacity(group, op.memory.config)
+    check_capacity(group, op.memory.config.group_streams_max_size)
     return group.log.members.get(member_id) or members.new_member(member_id)
 
 

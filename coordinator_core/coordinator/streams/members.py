@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator_core.coordinator.lookup import check_released
+from coordinator_core.coordinator.member_timers import cancel_all
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import Endpoint, StreamsMember, StreamsMemberState

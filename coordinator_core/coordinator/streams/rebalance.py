@@ -7,19 +7,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.coordinator.member_timers import expect_revocation, rebalance_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup, initial_rebalance_key
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.coordinator.streams.targets import assignment_configs, compute_target
-from coordinator_core.coordinator.timer_keys import rebalance_key
 from coordinator_core.groups.streams.sources import has_regexes, resolved
 from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure, required_topics
 
 INITIAL_REBALANCE = "streams initial rebalance"
-REVOCATION_EXPIRED = "streams revocation expired"
 
 
 class TopologyOnTopics(NamedTuple):
@@ -103,13 +102,7 @@ def move(
         return moved
     op.write(*records.current_assignment(group.group_id, moved))
     if moved.state == StreamsMemberState.UNREVOKED_TASKS:
-        expect_revocation(op, group.group_id, moved)
+        expect_revocation(op, group, moved)
     else:
         op.cancel(rebalance_key(group.group_id, moved.member_id))
     return moved
-
-
-def expect_revocation(op: Operation, group_id: str, member: StreamsMember) -> None:
-    """Expect the member to leave its epoch, by revoking tasks, within its rebalance timeout."""
-    key, timeout = rebalance_key(group_id, member.member_id), member.rebalance_timeout_ms
-    op.arm(key, timeout, REVOCATION_EXPIRED, group_id, member.member_id, member.member_epoch)

@@ -5,11 +5,10 @@ Each function gives record type, key and value (None: a tombstone) for ``Operati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key, tombstones_of_all
-from coordinator_core.groups import record_types
+from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import StreamsMember, task_ids
 from coordinator_core.java.hash_codes import utf16
@@ -25,8 +24,6 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupMetadataKey,
     StreamsGroupMetadataValue,
     StreamsGroupTargetAssignmentMemberValue,
-    StreamsGroupTargetAssignmentMetadataKey,
-    StreamsGroupTargetAssignmentMetadataValue,
     StreamsGroupTopologyKey,
     StreamsGroupTopologySubtopology,
     StreamsGroupTopologyTopicInfo,
@@ -126,16 +123,6 @@ def target_assignment(
     return RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, member_key(group_id, member_id), value
 
 
-def target_epoch(
-    group_id: str, epoch: int, timestamp_ms: int
-) -> Unwritten[StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue]:
-    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
-    value: StreamsGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
-    return RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
-
-
 def current_assignment(
     group_id: str, member: StreamsMember
 ) -> Unwritten[MemberKey, StreamsGroupCurrentMemberAssignmentValue]:
@@ -153,16 +140,6 @@ def current_assignment(
         "warmupTasksPendingRevocation": _without_epochs(revoking.warmup),
     }
     return RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
-
-
-def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
-    """Return the tombstones of the whole group with these members; that of its topology is last."""
-    key: StreamsGroupMetadataKey = {"groupId": group_id}
-    return [
-        *tombstones_of_all(record_types.STREAMS_RECORDS, group_id, members),
-        (RecordType.STREAMS_GROUP_METADATA, key, None),
-        (RecordType.STREAMS_GROUP_TOPOLOGY, key, None),
-    ]
 
 
 def _without_epochs(tasks: Mapping[str, Iterable[int]]) -> list[StreamsGroupCurrentMemberAssignmentTaskIds]:

@@ -12,8 +12,10 @@ from coordinator_core.assignors.inputs import StreamsMemberSpec, Tasks
 from coordinator_core.coordinator import target_assignment
 from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.record_templates import target_epoch
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup, initial_rebalance_key, process
+from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.configs import (
     ACCEPTABLE_RECOVERY_LAG,
     ASSIGNOR_NAME,
@@ -125,7 +127,7 @@ def compute_target(
     written = group.log.targets
     for member_id, target in target_assignment.changed_targets(spec.members, written, targets, Tasks(), _same):
         op.write(*records.target_assignment(group.group_id, member_id, target))
-    op.write(*records.target_epoch(group.group_id, epoch, op.now))
+    op.write(*target_epoch(STREAMS_RECORDS, group.group_id, epoch, op.now))
     return targets
 
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.lookup import (
-    check_assignment_epoch,
-    check_commit_version,
-    check_fetch_epoch,
-    greater_epoch_error,
-    group_full_error,
-    is_commit_without_member,
-    member_of,
-    smaller_epoch_error,
-)
+from coordinator_core.coordinator import lookup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked, not_blank, require
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
@@ -105,30 +95,16 @@ def _joining(data: StreamsGroupHeartbeatRequest) -> None:
                 )
 
 
-def check_capacity(group: LiveStreamsGroup, config: BrokerConfig) -> None:
-    """Raise ApiError if the group is full, also for a member that returns."""
-    if len(group.log.members) >= config.group_streams_max_size:
-        raise group_full_error("streams", config.group_streams_max_size)
-
-
 def check_member_epoch(member: StreamsMember, data: StreamsGroupHeartbeatRequest) -> None:
-    """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
-
-    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always valid.
-    """
-    epoch, known = data["memberEpoch"], member.member_epoch or 0
-    if epoch > known:
-        raise greater_epoch_error("streams", epoch, known)
-    if 0 < epoch < known:
-        tasks = member.assigned
-        held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
-        if epoch != member.previous_member_epoch or not all(
-            _within(owned, assigned)
-            for owned, assigned in zip(
-                (data["activeTasks"], data["standbyTasks"], data["warmupTasks"]), held, strict=True
-            )
-        ):
-            raise smaller_epoch_error("streams", epoch, known)
+    """Raise ApiError unless the epoch is one that the member may have, with the tasks that it then owns."""
+    tasks = member.assigned
+    held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
+    lookup.check_member_epoch(
+        "streams",
+        member,
+        data["memberEpoch"],
+        lambda: all(map(_within, (data["activeTasks"], data["standbyTasks"], data["warmupTasks"]), held)),
+    )
 
 
 def _within(owned: list[StreamsGroupHeartbeatTaskIds] | None, assigned: Partitions | PartitionEpochs) -> bool:
@@ -200,13 +176,9 @@ def check_offset_commit(
     An older epoch is valid for tasks that were assigned no later than it (KIP-1251): the returned function checks each
     partition by topic name, topic id and number. None: all are valid.
     """
-    if is_commit_without_member(group, member_id, instance_id, epoch, transactional=transactional):
-        return None
-    member = member_of(group.log.members, member_id, group.group_id)
-    if not transactional:
-        check_commit_version("streams", version)
-    known, stale = member.member_epoch or 0, ErrorCode.STALE_MEMBER_EPOCH
-    if epoch == known:
+    members, stale = group.log.members, ErrorCode.STALE_MEMBER_EPOCH
+    member = lookup.committing(group, members, member_id, instance_id, epoch, version, transactional=transactional)
+    if member is None or epoch == (known := member.member_epoch or 0):
         return None
     if epoch > known:
         raise ApiError(stale, f"Received member epoch {epoch} is newer than current member epoch {known}.")
@@ -221,7 +193,7 @@ def check_offset_commit(
         assigned = member.assigned.active.get(subtopology_id, {}).get(partition)
         if assigned is None:
             assigned = member.pending_revocation.active.get(subtopology_id, {}).get(partition)
-        check_assignment_epoch(stale, f"task {subtopology_id}-{partition}", "member epoch", epoch, assigned)
+        lookup.check_assignment_epoch(stale, f"task {subtopology_id}-{partition}", "member epoch", epoch, assigned)
 
     return check
 
@@ -230,5 +202,5 @@ def check_offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: in
     """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
     if member_id is None and epoch < 0:
         return
-    known = member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0
-    check_fetch_epoch(ErrorCode.STALE_MEMBER_EPOCH, "member epoch", epoch, known)
+    known = lookup.member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0
+    lookup.check_fetch_epoch(ErrorCode.STALE_MEMBER_EPOCH, "member epoch", epoch, known)

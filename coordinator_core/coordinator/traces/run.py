@@ -195,18 +195,18 @@ class _Trace:
         coordinator.take_over(memory, self.topics, step["t_ms"])
 
     def delete_group(self, step: Step) -> None:
-        outcome = coordinator.delete_group(self.memory, step["group_id"], self.topics, step["t_ms"])
+        outcome = coordinator.delete_group(self.memory, self.topics, step["t_ms"], step["group_id"])
         self.compare_outcome(outcome, step)
 
     def prepare_delete(self, step: Step) -> None:
-        outcome = coordinator.prepare_delete(self.memory, self.group_id, self.topics, step["t_ms"])
+        outcome = coordinator.prepare_delete(self.memory, self.topics, step["t_ms"], self.group_id)
         self.compare_outcome(outcome, step)
         effect = "delete_share_group_state"
         self.compare(effect, outcome.effects.get(effect), step.get(effect))
 
     def share_offsets_deleted(self, step: Step) -> None:
         deleted = coordinator.share_offsets_deleted(
-            self.memory, self.group_id, step["topics"], self.topics, step["t_ms"]
+            self.memory, self.topics, step["t_ms"], self.group_id, step["topics"]
         )
         self.compare_outcome(deleted, step)
         self.compare("response", deleted.response, step.get("response"))
@@ -215,11 +215,12 @@ class _Trace:
         partitions = {partition["topic_id"]: partition["partitions"] for partition in step["topic_partitions"]}
         succeeded = step["op"] == "initialize_share_group_state"
         answer = coordinator.share_state_initialized if succeeded else coordinator.share_state_not_initialized
-        self.compare_outcome(answer(self.memory, self.group_id, partitions, self.topics, step["t_ms"]), step)
+        outcome = answer(self.memory, self.topics, step["t_ms"], self.group_id, partitions)
+        self.compare_outcome(outcome, step)
 
     def share_cleanup(self, step: Step) -> None:
         topic_ids = step["deleted_topic_ids"]
-        outcome = coordinator.clean_up_share_state(self.memory, topic_ids, self.topics, step["t_ms"])
+        outcome = coordinator.clean_up_share_state(self.memory, self.topics, step["t_ms"], topic_ids)
         self.compare_outcome(outcome, step)
 
     def describe(self, step: Step) -> None:

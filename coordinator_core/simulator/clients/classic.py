@@ -14,8 +14,8 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.classic.rebalance import heartbeat_key
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.protocol import ErrorCode
-from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients import blobs

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs, StreamsGroupSpec, StreamsMemberSpec, Tasks
 from coordinator_core.assignors.registry import assign
+from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.request_fields import shape_of
 from coordinator_core.coordinator.streams import classic_blobs
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.records import topology_value
-from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.replay import topology_of

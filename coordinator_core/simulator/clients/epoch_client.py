@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.protocol import ErrorCode
-from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.wire.primitives import uuid_text

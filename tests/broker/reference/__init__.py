@@ -132,10 +132,10 @@ class Both:
         answer = self._ask("delete", now, group=group_id)
         outcome = RequestOutcome()
         if isinstance(memory.live.get(group_id), LiveShareGroup):
-            outcome = coordinator.prepare_delete(memory, group_id, topics, now)
+            outcome = coordinator.prepare_delete(memory, topics, now, group_id)
         if outcome.error is None:
             prepared = outcome.records
-            outcome = coordinator.delete_group(memory, group_id, topics, now)
+            outcome = coordinator.delete_group(memory, topics, now, group_id)
             outcome.records[:0] = prepared
         (deleted,) = answer["answers"][0]["response"]["results"]
         self._same("error", deleted["errorCode"], 0 if outcome.error is None else int(outcome.error.code))
@@ -154,7 +154,7 @@ class Both:
         self, memory: CoordinatorState, group_id: str, partitions: Mapping[str, list[int]], topics: TopicImage, now: int
     ) -> RequestOutcome:
         answer = self._ask("share_initialized", now, group=group_id, partitions=partitions)
-        outcome = coordinator.share_state_initialized(memory, group_id, partitions, topics, now)
+        outcome = coordinator.share_state_initialized(memory, topics, now, group_id, partitions)
         return self._done(memory, answer, outcome)
 
     def take_over(self, memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
@@ -191,14 +191,14 @@ class Both:
     ) -> RequestOutcome:
         """Kafka writes for offsets and share state of deleted topics at once; both are compared together."""
         self.deleted = self._publish(topics, now)
-        outcome = coordinator.delete_topics(memory, names, topics, now)
+        outcome = coordinator.delete_topics(memory, topics, now, names)
         self.deleted_by_model = list(outcome.records)
         return outcome
 
     def clean_up_share_state(
         self, memory: CoordinatorState, topic_ids: Collection[str], topics: TopicImage, now: int
     ) -> RequestOutcome:
-        outcome = coordinator.clean_up_share_state(memory, topic_ids, topics, now)
+        outcome = coordinator.clean_up_share_state(memory, topics, now, topic_ids)
         self._same_records(self.deleted, [*self.deleted_by_model, *outcome.records])
         return outcome
 

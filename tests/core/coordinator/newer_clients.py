@@ -46,7 +46,7 @@ def initialize(cluster: Cluster, asked: RequestOutcome) -> None:
         each["topic_id"]: [state["partition"] for state in each["partitions"]]
         for each in asked.effects.get(INITIALIZE_EFFECT, [])
     }
-    outcome = coordinator.share_state_initialized(cluster.memory, GROUP, partitions, cluster.topics, cluster.now)
+    outcome = coordinator.share_state_initialized(cluster.memory, cluster.topics, cluster.now, GROUP, partitions)
     cluster.append(outcome)
 
 

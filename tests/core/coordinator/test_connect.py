@@ -48,7 +48,7 @@ class Cluster:
         return outcome
 
     def configure(self, *work: ConnectorOrTask) -> None:
-        self.append(coordinator.set_connect_work(self.memory, GROUP, work, self.now))
+        self.append(coordinator.set_connect_work(self.memory, NO_TOPICS, self.now, GROUP, work))
 
     def fail_over(self) -> None:
         """Another coordinator reads the log and takes over."""

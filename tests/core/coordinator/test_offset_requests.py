@@ -102,7 +102,7 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     at = cluster()
     commit(at, 1)
     commit(at, 2, topic="audit")
-    outcome = coordinator.delete_topics(at.memory, {"audit": "audit".ljust(22, "A")}, at.topics, at.now)
+    outcome = coordinator.delete_topics(at.memory, at.topics, at.now, {"audit": "audit".ljust(22, "A")})
     assert [record.key["topic"] for record in outcome.records] == ["audit"]
     assert list(at.memory.log.offsets_of(GROUP).committed) == [ORDERS]
 

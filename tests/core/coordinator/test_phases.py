@@ -39,10 +39,10 @@ def test_heartbeats_of_classic_groups_are_answered_while_it_loads(memory: coordi
 
 def test_groups_cannot_be_deleted_either_until_the_coordinator_took_over() -> None:
     memory = coordinator.new_state(phase=CoordinatorPhase.LOADING)
-    refused = coordinator.delete_group(memory, "g", TOPICS, 0).error
+    refused = coordinator.delete_group(memory, TOPICS, 0, "g").error
     assert refused is not None
     assert refused.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     coordinator.take_over(memory, TOPICS, 0)
-    unknown = coordinator.delete_group(memory, "g", TOPICS, 0).error
+    unknown = coordinator.delete_group(memory, TOPICS, 0, "g").error
     assert unknown is not None
     assert unknown.code is ErrorCode.GROUP_ID_NOT_FOUND

@@ -54,13 +54,13 @@ def test_deletion_asks_for_the_deletion_of_state_first() -> None:
     cluster = Cluster.of(TOPICS)
     one = ShareConsumer(cluster, "m1", ["a"])
     one.beat()
-    refused = coordinator.prepare_delete(cluster.memory, GROUP, cluster.topics, cluster.now)
+    refused = coordinator.prepare_delete(cluster.memory, cluster.topics, cluster.now, GROUP)
     assert refused.error is not None
     assert refused.error.code is ErrorCode.NON_EMPTY_GROUP
     one.beat(memberEpoch=-1)
-    outcome = cluster.append(coordinator.prepare_delete(cluster.memory, GROUP, cluster.topics, cluster.now))
+    outcome = cluster.append(coordinator.prepare_delete(cluster.memory, cluster.topics, cluster.now, GROUP))
     assert outcome.effects[DELETE_EFFECT] == [{"topic_id": "a".ljust(22, "A"), "partitions": [0, 1, 2, 3]}]
-    deleted = cluster.append(coordinator.delete_group(cluster.memory, GROUP, cluster.topics, cluster.now))
+    deleted = cluster.append(coordinator.delete_group(cluster.memory, cluster.topics, cluster.now, GROUP))
     assert [record.type for record in deleted.records] == [
         RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
         RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
@@ -132,7 +132,7 @@ def test_deleted_offsets_are_initialised_again_by_the_next_member() -> None:
     assert [each["topicName"] for each in outcome.response["responses"]] == ["b"]
     assert share_group(cluster).share_partitions.deleting == {topic_id: "a"}
     done = cluster.append(
-        coordinator.share_offsets_deleted(cluster.memory, GROUP, {topic_id: "a"}, cluster.topics, cluster.now)
+        coordinator.share_offsets_deleted(cluster.memory, cluster.topics, cluster.now, GROUP, {topic_id: "a"})
     )
     assert done.response is not None
     assert [each["errorCode"] for each in done.response["responses"]] == [0]

@@ -183,7 +183,7 @@ class Play:
             self._consumer_answered(client, outcome.response)
         yield from self._shown(outcome, name)
         if (asked := share.asked(outcome)) and "lost" not in given:
-            done = coordinator.share_state_initialized(self.memory, GROUP, asked, self.topics, self.now)
+            done = coordinator.share_state_initialized(self.memory, self.topics, self.now, GROUP, asked)
             yield from self._shown(done)
 
     def _topics(self, words: list[str]) -> Iterator[str]:
@@ -204,9 +204,9 @@ class Play:
         self.memory.publish(version, **changes)
         deleted = {name: before[name].id for name in changes["deleted"]}
         if deleted:
-            yield from self._shown(coordinator.delete_topics(self.memory, deleted, self.topics, self.now))
+            yield from self._shown(coordinator.delete_topics(self.memory, self.topics, self.now, deleted))
             gone = list(deleted.values())
-            yield from self._shown(coordinator.clean_up_share_state(self.memory, gone, self.topics, self.now))
+            yield from self._shown(coordinator.clean_up_share_state(self.memory, self.topics, self.now, gone))
 
     def _wait(self, words: list[str]) -> Iterator[str]:
         until = self.now + int(float(words[0].rstrip("s")) * 1000)
@@ -230,7 +230,7 @@ class Play:
             yield f"{self._time(timer.deadline_ms)} {self._named(timer.key)}"
 
     def _delete(self, _: list[str]) -> Iterator[str]:
-        yield from self._shown(coordinator.delete_group(self.memory, GROUP, self.topics, self.now))
+        yield from self._shown(coordinator.delete_group(self.memory, self.topics, self.now, GROUP))
 
     def _describe(self, _: list[str]) -> Iterator[str]:
         for group in describe_api.list_groups(self.memory):

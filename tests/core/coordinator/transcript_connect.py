@@ -74,12 +74,12 @@ class ConnectPlay:
         return bisect_right(self.take_overs, offset)
 
     def _work(self, words: list[str]) -> Iterator[str]:
-        outcome = coordinator.set_connect_work(self.memory, GROUP, _units(",".join(words)), self.now)
+        outcome = coordinator.set_connect_work(self.memory, TOPICS, self.now, GROUP, _units(",".join(words)))
         yield from self._shown(outcome)
 
     def _settings(self, words: list[str]) -> Iterator[str]:
         settings = dict(word.split("=", 1) for word in words)
-        yield from self._shown(coordinator.configure_connect(self.memory, GROUP, settings, self.now))
+        yield from self._shown(coordinator.configure_connect(self.memory, TOPICS, self.now, GROUP, settings))
 
     def _loads(self, words: list[str]) -> Iterator[str]:
         epoch, given = int(words[0]), {name: _units(text) for name, text in _pairs(words[1:]).items()}
@@ -197,7 +197,7 @@ class ConnectPlay:
             yield f"{self._time(timer.deadline_ms)} {timer.key}"
 
     def _delete(self, _: list[str]) -> Iterator[str]:
-        yield from self._shown(coordinator.delete_group(self.memory, GROUP, TOPICS, self.now))
+        yield from self._shown(coordinator.delete_group(self.memory, TOPICS, self.now, GROUP))
 
     def _describe(self, _: list[str]) -> Iterator[str]:
         group = describe_api.connect_group_describe(self.memory, GROUP, TOPICS)

@@ -1,20 +1,18 @@
-"""The requests, timers and administration of Connect groups (Connect on KIP-848).
+"""The administration of Connect groups (Connect on KIP-848).
 
 ``coordinator.handle`` and ``coordinator.expire`` serve them with a ``ConnectCoordinatorState``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import heartbeat, records
-from coordinator_core.coordinator.connect.assignment import install, prepare
+from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.timer_keys import session_key
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.groups.connect.state import max_delay_ms, unassigned
-from coordinator_core.records import Fields
 
 
 def set_work(op: Operation, group_id: str, units: Iterable[ConnectorOrTask]) -> None:
@@ -55,16 +53,3 @@ def take_over(op: Operation) -> None:
         delay = max_delay_ms(group)
         if delay and group.targets and unassigned(group):
             op.arm(heartbeat.delay_key(group_id), delay, heartbeat.DELAY_OVER, group_id)
-
-
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    "ConnectGroupHeartbeat": heartbeat.handle_heartbeat,
-    "ConnectGroupPrepareAssignment": prepare,
-    "ConnectGroupInstallAssignment": install,
-}
-
-TIMERS: dict[str, Callable[..., None]] = {
-    heartbeat.FENCE: heartbeat.member_expired,
-    heartbeat.DELAY_OVER: heartbeat.delay_over,
-    heartbeat.COMPUTATION_EXPIRED: heartbeat.computation_expired,
-}
