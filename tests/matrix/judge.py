@@ -54,7 +54,8 @@ def judge(
     if said.code == true.code == 1 and said.said == true.said:
         return found
     if said.code == 1:
-        (found.unknown if told or true.code == 1 else found.unreasoned).append(said.said.strip())
+        untold = found.silent if removal.may_be_silent else found.unreasoned
+        (found.unknown if told or true.code == 1 else untold).append(said.said.strip())
         return found
     if question.is_gate and said.code == 0 and true.code == 3 and not (told or removal.forgets):
         found.wrong.append("the gate passes")
