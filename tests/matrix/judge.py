@@ -153,9 +153,12 @@ def _on_other_logs(question: Question, said: Row, true: Row) -> Row:
         names |= {"delayed_by", "broker_away"}
     if said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0):
         names |= {"until_ms"}
+        if DURATION.sub("", said["detail"]) == DURATION.sub("", true["detail"]):
+            names |= {"detail"}
     return said | {name: true[name] for name in names}
 
 
+DURATION: Final = re.compile(r"\b[0-9.]+ (ms|s|min|h|d)\b *")
 BEHIND: Final = re.compile(r"was behind in \d+ of them$")
 
 
