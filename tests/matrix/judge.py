@@ -153,7 +153,7 @@ def _on_other_logs(question: Question, said: Row, true: Row) -> Row:
         names |= {"delayed_by", "broker_away"}
     if said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0):
         names |= {"until_ms"}
-        if DURATION.sub("", said["detail"]) == DURATION.sub("", true["detail"]):
+        if DURATION.sub("", str(said.get("detail"))) == DURATION.sub("", str(true.get("detail"))):
             names |= {"detail"}
     return said | {name: true[name] for name in names}
 
