@@ -146,16 +146,18 @@ def _on_other_logs(question: Question, said: Row, true: Row) -> Row:
     Only the metadata log may show that a broker was down (limits.md): without it a member may be named where none is to
     blame. A finding that goes on ends with the logs that are there.
     """
-    names = question.rests_on_metadata & true.keys()
-    if BEHIND.sub("", str(said.get("detail"))) == BEHIND.sub("", str(true.get("detail"))):
-        names |= {"detail"} & true.keys()
+    names = set(question.rests_on_metadata)
+    ends_earlier = said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0)
+    if ends_earlier:
+        names |= {"until_ms"}
+    if any(
+        varying.sub("", str(said.get("detail"))) == varying.sub("", str(true.get("detail")))
+        for varying in ((BEHIND, DURATION) if ends_earlier else (BEHIND,))
+    ):
+        names |= {"detail"}
     if true.get("broker_away"):
         names |= {"delayed_by", "broker_away"}
-    if said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0):
-        names |= {"until_ms"}
-        if DURATION.sub("", str(said.get("detail"))) == DURATION.sub("", str(true.get("detail"))):
-            names |= {"detail"}
-    return said | {name: true[name] for name in names}
+    return said | {name: true[name] for name in names & true.keys()}
 
 
 DURATION: Final = re.compile(r"\b[0-9.]+ (ms|s|min|h|d)\b *")

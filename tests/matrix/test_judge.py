@@ -342,6 +342,9 @@ def test_what_goes_on_ends_with_the_logs_that_are_there(until_ms: int, *, is_ope
     warning = '{"warning": "1 of 2 partitions of __share_group_state were not given"}'
     absent = REMOVALS["share state 0 absent"]
     assert verdict("findings", true, true | {"until_ms": until_ms}, absent, warning) == judged
+    true["detail"] = "without a worker for 2 min 28 s: 9 tasks"
+    said = true | {"until_ms": until_ms, "detail": "without a worker for 0 ms: 9 tasks"}
+    assert verdict("findings", true, said, absent, warning) == judged
 
 
 @pytest.mark.parametrize(
