@@ -22,7 +22,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.client.leader_view import leader_order
 from coordinator_core.assignors.coordinator_view import presented_members, presented_sets
 from coordinator_core.assignors.inputs import (
     AssignedGroupType,

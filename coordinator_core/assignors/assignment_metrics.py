@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from coordinator_core.assignors.client.user_data import sticky_data
+from coordinator_core.assignors.client.claimed_partitions import sticky_data
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment
 from coordinator_core.assignors.inputs import (
     Assignment,

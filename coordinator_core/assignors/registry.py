@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from coordinator_core.assignors.client.clients import CLIENTS, client_assignor
-from coordinator_core.assignors.connect import eager, incremental
+from coordinator_core.assignors.connect.rounds import assign_eager, assign_incremental
 from coordinator_core.assignors.inputs import (
     AssignedGroupType,
     Assignment,
@@ -21,7 +22,7 @@ from coordinator_core.assignors.server import range as server_range
 from coordinator_core.assignors.server import simple, uniform
 from coordinator_core.assignors.streams import highly_available
 from coordinator_core.assignors.streams import sticky as streams_sticky
-from coordinator_core.assignors.streams.stale_members import retain_only
+from coordinator_core.assignors.streams.topology import retain_only
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
 
@@ -32,20 +33,16 @@ Assign = Callable[[str, GroupSpecs, TopicImage, Profile], Assignment[Any]]
 """The signature of ``assign``: all assignors, chosen by name."""
 
 
-def _as_client(name: str) -> Assignor:
-    """The assignor of that name of the client that leads the group."""
-
-    def assign_as_client(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[object]:
-        return client_assignor(spec.client, name)(spec, image)
-
-    return assign_as_client
+def _as_client(spec: ClassicGroupSpec, image: TopicImage, profile: Profile, *, name: str) -> Assignment[Any]:
+    """Assign as the client that leads the group does by its assignor of that name."""
+    return client_assignor(spec.client, name)(spec, image)
 
 
 ASSIGNORS: dict[tuple[AssignedGroupType, str], Assignor] = {
-    **{(AssignedGroupType.CLASSIC, name): _as_client(name) for name in dict.fromkeys(chain(*CLIENTS.values()))},
-    (AssignedGroupType.CONNECT, "default"): eager.assign_eager,
-    (AssignedGroupType.CONNECT, "compatible"): incremental.assign_incremental,
-    (AssignedGroupType.CONNECT, "sessioned"): incremental.assign_incremental,
+    **{(AssignedGroupType.CLASSIC, name): partial(_as_client, name=name) for name in chain(*CLIENTS.values())},
+    (AssignedGroupType.CONNECT, "default"): assign_eager,
+    (AssignedGroupType.CONNECT, "compatible"): assign_incremental,
+    (AssignedGroupType.CONNECT, "sessioned"): assign_incremental,
     (AssignedGroupType.CONSUMER, "uniform"): uniform.assign,
     (AssignedGroupType.CONSUMER, "range"): server_range.assign,
     (AssignedGroupType.SHARE, "simple"): simple.assign,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
-from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow
+from coordinator_core.history.rows import SHARE_PARTITIONS, TABLES, HistoryRow, HistoryTable, SharePartitionRow
 from coordinator_core.state_json import VERSION
 
 STATE_VERSION = str(VERSION)

@@ -11,8 +11,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.share.state_log import ShareStateRecord
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.rows import SharePartitionRow
 from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
-from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import AnyRecord
 from coordinator_core.state_json import StateForm
 

@@ -2,7 +2,7 @@
 
 What stands behind a message in a line depends on the layout. A message that ends with words of its own ends there,
 whatever follows. One that ends with a value ends where the layout's tail begins, which the other lines of the file
-show: ``coordinator_core.broker_log.layouts``.
+show: ``coordinator_core.broker_log.lines``.
 """
 
 from __future__ import annotations

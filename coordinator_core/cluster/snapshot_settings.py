@@ -6,6 +6,7 @@ held; elsewhere a setting is unknown, and of the brokers' releases only bounds a
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -154,3 +155,15 @@ def joined(one: Levels, other: Levels) -> Levels:
         for choose, pair in ((min, (one.oldest, other.oldest)), (max, (one.newest, other.newest)))
     ]
     return Levels(*bounds)
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
+def int_setting(text: str, bits: int = 32) -> int | None:
+    """Return a setting of Kafka's type INT, with 64 bits LONG; None for a text that Kafka does not accept."""
+    trimmed = text.strip()
+    if _NUMBER.fullmatch(trimmed) is None:
+        return None
+    number = int(trimmed)
+    return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.snapshot_settings import int_setting
 from coordinator_core.groups.described import DescribedSetting
 from coordinator_core.groups.group_type import GroupType
 

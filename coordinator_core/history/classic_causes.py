@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from coordinator_core.assignors.client.leader import ASSIGNS_ALL
+from coordinator_core.assignors.client.leader_view import ASSIGNS_ALL
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -23,10 +23,10 @@ from coordinator_core.history.held_units import (
     classic_subscription,
 )
 from coordinator_core.history.history_writer import HistoryWriter
+from coordinator_core.history.holdings import Resource, WorkUnit
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.work_units import Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
 DUE_SLACK_MS = 100

@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator_core.clients.evidence import EVERY_WRITER
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.snapshot_settings import int_setting
 from coordinator_core.durations import duration
 from coordinator_core.groups.consumer.describe import preferred_assignor, tied_assignors
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
@@ -32,12 +32,18 @@ from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
 from coordinator_core.groups.subscribed_topics import image_of
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
-from coordinator_core.history.departure_hints import COORDINATOR_AWAY, NOT_SAID, away_hint, departure_hint
-from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
-from coordinator_core.history.history_writer import TARGET, HistoryWriter
-from coordinator_core.history.memberships import depart, join, left_behind
+from coordinator_core.history.held_units import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
+from coordinator_core.history.history_writer import TARGET, HistoryWriter, RecordHandler
+from coordinator_core.history.memberships import (
+    COORDINATOR_AWAY,
+    NOT_SAID,
+    away_hint,
+    depart,
+    departure_hint,
+    join,
+    left_behind,
+)
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
-from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics_of_epochs import (
     Used,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.assignors.client.leader import ASSIGNS_ALL
+from coordinator_core.assignors.client.leader_view import ASSIGNS_ALL
 from coordinator_core.clients.evidence import Writers, assignment_writers, classic_writers, decide, narrowed
 from coordinator_core.clients.known_clients import ClientCertainty
 from coordinator_core.groups.classic.protocols import (
@@ -39,12 +39,11 @@ from coordinator_core.history.classic_causes import (
     units_of_work,
 )
 from coordinator_core.history.coverage import numbers
-from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.grounds import NEVER_COMPLETED, NOT_SHOWN_BEFORE_GENERATION, TAKEN_AWAY
 from coordinator_core.history.held_units import without_units
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
-from coordinator_core.history.holdings import Changed
-from coordinator_core.history.memberships import depart, join
+from coordinator_core.history.holdings import Changed, WorkUnit
+from coordinator_core.history.memberships import depart, departure_hint, join
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rejoins import (
@@ -61,7 +60,6 @@ from coordinator_core.history.rejoins import (
 from coordinator_core.history.rows import Revocation
 from coordinator_core.history.testimony import lack
 from coordinator_core.history.topics_of_epochs import topics_used
-from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition, elapsed_ms
 
 NEVER_WRITTEN = "members that joined, and were gone before a generation with them was complete"

@@ -1,23 +1,33 @@
-"""What members have or are to have, as sets of units, and what they subscribe to: one function per kind of state."""
+"""What members have or are to have, as sets of units, and what they subscribe to; and what types of groups with epochs
+express differently, in one form for all of them (``EpochKind``): history and rules read it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups import record_types
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.groups.connect.state import Work
-from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
-from coordinator_core.groups.share.state import ShareGroup, ShareMember
+from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup, ShareMember
 from coordinator_core.groups.streams.sources import topic_names
-from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
-from coordinator_core.history.work_units import Held, Resource, WorkUnit
+from coordinator_core.groups.streams.state import (
+    CurrentTasks,
+    StreamsGroup,
+    StreamsMember,
+    StreamsMemberState,
+    TargetTasks,
+)
+from coordinator_core.history.holdings import Held, Resource, WorkUnit
 from coordinator_core.record_fields.embedded import (
     ConnectProtocolAssignment,
     ConnectProtocolAssignmentConnectorTasks,
@@ -295,3 +305,90 @@ def _of_worker(work: tuple[str, int]) -> WorkUnit:
 
 def _connect_work(entries: Iterable[ConnectProtocolAssignmentConnectorTasks]) -> set[tuple[str, int]]:
     return {(entry["connector"], task) for entry in entries for task in entry["tasks"]}
+
+
+class EpochKind(NamedTuple):
+    """One type of group: its records, the states of its members, and how to read what a member has and should have.
+
+    ``unrevoked`` and ``unreleased`` are the states in which a member has to give up work, or waits for that of others;
+    None: there are none. ``exclusive``: a partition has at most one owner. ``held`` gives what a member works on,
+    ``assigned`` and ``revoking`` its parts, ``wanted`` what a target gives to it. ``subscribed`` gives the topics that
+    the metadata hash is over.
+    """
+
+    types: RecordTypes
+    state: type[Any]
+    stable: int
+    unrevoked: int | None
+    unreleased: int | None
+    exclusive: bool
+    held: Callable[[Any], Held]
+    assigned: Callable[[Any], Held]
+    revoking: Callable[[Any], Held]
+    wanted: Callable[[Any], Held]
+    subscribed: Callable[[Any, TopicHistory | None], set[str]]
+
+    @property
+    def name(self) -> str:
+        """The type as Kafka's Admin client names it."""
+        return self.types.group.value
+
+
+def _tasks(tasks: CurrentTasks) -> Held:
+    roles = (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup))
+    return {
+        (role, subtopology): set(partitions)
+        for role, by_subtopology in roles
+        for subtopology, partitions in by_subtopology.items()
+        if partitions
+    }
+
+
+def _streams_assigned(member: StreamsMember) -> Held:
+    return _tasks(member.assigned)
+
+
+def _streams_revoking(member: StreamsMember) -> Held:
+    return _tasks(member.pending_revocation)
+
+
+CONSUMER_KIND = EpochKind(
+    record_types.CONSUMER_RECORDS,
+    ConsumerGroup,
+    ConsumerMemberState.STABLE,
+    ConsumerMemberState.UNREVOKED_PARTITIONS,
+    ConsumerMemberState.UNRELEASED_PARTITIONS,
+    True,
+    consumer_held,
+    lambda member: partitions_owned(member.assigned),
+    lambda member: partitions_owned(member.pending_revocation),
+    partitions_held,
+    consumer_topics,
+)
+SHARE_KIND = EpochKind(
+    record_types.SHARE_RECORDS,
+    ShareGroup,
+    MEMBER_STATE_STABLE,
+    None,
+    None,
+    False,
+    share_held,
+    lambda member: partitions_held(member.assigned),
+    lambda member: {},
+    partitions_held,
+    share_topics,
+)
+STREAMS_KIND = EpochKind(
+    record_types.STREAMS_RECORDS,
+    StreamsGroup,
+    StreamsMemberState.STABLE,
+    StreamsMemberState.UNREVOKED_TASKS,
+    StreamsMemberState.UNRELEASED_TASKS,
+    True,
+    streams_held,
+    _streams_assigned,
+    _streams_revoking,
+    streams_target,
+    streams_topics,
+)
+EPOCH_KINDS = (CONSUMER_KIND, SHARE_KIND, STREAMS_KIND)

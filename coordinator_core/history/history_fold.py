@@ -14,10 +14,9 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history import epochs, topic_inputs, workers
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.generations import group_before, on_generation
-from coordinator_core.history.history_writer import HistoryWriter
+from coordinator_core.history.history_writer import HistoryWriter, RecordHandler
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import HistoryRow, RebalanceRow
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, LogPosition, RecordType

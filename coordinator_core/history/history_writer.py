@@ -6,15 +6,16 @@ its end: a member that is removed may be added again under a new id, a group tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
+from typing import Any, NamedTuple
 
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history import grounds
-from coordinator_core.history.broker_restarts import restart_hint, without_blame
+from coordinator_core.history.broker_evidence import may_be_first, restart_hint, without_blame
 from coordinator_core.history.causes import (
     NEEDS_BUMP_AT_ONCE,
     UNPROVEN_BEHIND_A_HOLE,
@@ -23,8 +24,7 @@ from coordinator_core.history.causes import (
     cause,
 )
 from coordinator_core.history.coverage import Coverage, numbers
-from coordinator_core.history.first_epochs import may_be_first
-from coordinator_core.history.holdings import Changed, Interval
+from coordinator_core.history.holdings import Changed, Held, Interval
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
@@ -39,8 +39,7 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.history.testimony import lack, lack_members
 from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics, changes_not_seen
-from coordinator_core.history.work_units import Held
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
 
 SHARE = GroupType.SHARE.value
 CURRENT = "current"
@@ -453,3 +452,14 @@ class HistoryWriter:
     def _has_owners(self) -> bool:
         """Whether a unit has one owner at most; in share groups many read one."""
         return self.open_history.type != SHARE
+
+
+class RecordHandler(NamedTuple):
+    """``after`` writes history once the record has changed the group, which is of type ``group_type``.
+
+    It gets what ``before`` returned for the state that the record was about to change; None if nothing is needed.
+    """
+
+    group_type: str
+    after: Callable[[HistoryWriter, AnyRecord, Any], None]
+    before: Callable[[GroupState | None, AnyRecord], Any] | None = None

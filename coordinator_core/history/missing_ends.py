@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
 from coordinator_core.cluster.coordinators_away import times_away
-from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.snapshot_settings import int_setting
 from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.durations import duration
@@ -38,7 +38,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.setting_bounds import DEFAULTS
-from coordinator_core.history.epoch_kinds import EPOCH_KINDS, EpochKind
+from coordinator_core.history.held_units import EPOCH_KINDS, EpochKind
 
 SHORTEST_MS: Final = (
     min(DEFAULTS[f"group.{kind.name.lower()}.max.session.timeout.ms"] for kind in EPOCH_KINDS) + CLOCK_TOLERANCE_MS

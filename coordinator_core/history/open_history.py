@@ -10,8 +10,8 @@ from typing import Annotated
 
 from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.broker_evidence import FIRST_EPOCH
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
-from coordinator_core.history.first_epochs import FIRST_EPOCH
 from coordinator_core.history.grounds import CAUSES_NOT_TOLD, JOINS_NOT_TOLD, NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance

@@ -34,10 +34,10 @@ from coordinator_core.history.classic_causes import (
     is_downgrade,
     subscription,
 )
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition, elapsed_ms
 
 METADATA_AGE_MS = 300_000

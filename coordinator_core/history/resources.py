@@ -8,11 +8,10 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.holdings import Wanted
+from coordinator_core.history.holdings import Resource, Wanted
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.topics_of_epochs import ProvenTopics, Used, proven_topics
-from coordinator_core.history.work_units import Resource
 from coordinator_core.records import LogPosition
 
 CLASSIC = GroupType.CLASSIC.value

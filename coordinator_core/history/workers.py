@@ -30,12 +30,10 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.departure_hints import away_hint
 from coordinator_core.history.held_units import work_held
-from coordinator_core.history.history_writer import CURRENT, TARGET, HistoryWriter
-from coordinator_core.history.memberships import depart, join
+from coordinator_core.history.history_writer import CURRENT, TARGET, HistoryWriter, RecordHandler
+from coordinator_core.history.memberships import away_hint, depart, join
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import NO_COMPUTING_WORKER, Cause
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupCurrentMemberAssignmentRecord,

@@ -27,10 +27,11 @@ from coordinator_core.history.rows import (
     MembershipRow,
     RebalanceRow,
     ShareInitializationRow,
+    SharePartitionRow,
+    ShareWrite,
 )
-from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
 from coordinator_core.history.share_partitions import STATE_DELETED
-from coordinator_core.history.share_rows import SharePartitionRow, ShareWrite
+from coordinator_core.history.topic_inputs import ALL_PARTITIONS, SharePhase
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, warn_of_window
 from jobs.cli.option_groups import with_options

@@ -19,8 +19,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.described import DescribedSharePartition
 from coordinator_core.groups.owners import Owner
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import TABLES, RebalanceRow
-from coordinator_core.history.share_rows import SHARE_PARTITIONS
+from coordinator_core.history.rows import SHARE_PARTITIONS, TABLES, RebalanceRow
 from jobs.cli import lines
 from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
 from jobs.nightly_run import StepRun

@@ -15,10 +15,8 @@ from typing import Any, Final
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.audit.folds.witness import OF_MEMBER
+from coordinator_core.broker_log.all_files import ANCHORS, NAMING, OF_EPOCH, Epoch, of_other_clusters, with_zones
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.later_lines import OF_EPOCH
-from coordinator_core.broker_log.other_clusters import NAMING, of_other_clusters
-from coordinator_core.broker_log.zones import ANCHORS, Epoch, with_zones
 from coordinator_core.history.rows import GroupEpochRow, MembershipRow
 from jobs.pipeline import runs
 from jobs.relations.brokers import USED

@@ -31,7 +31,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.holes import Holes, UnknownOffsets
+from coordinator_core.history.lost_records import Holes, UnknownOffsets
 from jobs.pipeline import commit_summaries, log_ranges, runs
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed

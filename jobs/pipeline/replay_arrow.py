@@ -18,7 +18,7 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.grounds import unreadable_record
-from coordinator_core.history.holes import NO_HOLES, Holes
+from coordinator_core.history.lost_records import NO_HOLES, Holes
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.relations.replay import COMMIT

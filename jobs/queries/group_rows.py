@@ -11,8 +11,7 @@ from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.offsets.steps import CommitStep, StepKind
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import TABLES, HistoryRow
-from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow
+from coordinator_core.history.rows import SHARE_PARTITIONS, TABLES, HistoryRow, SharePartitionRow
 from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import Answers
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_core.audit.folds.witness import line_order
+from coordinator_core.broker_log.all_files import OF_EPOCH, failed_loads, later_lines
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.failed_loads import failed_loads
-from coordinator_core.broker_log.later_lines import OF_EPOCH, later_lines
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.records import GROUP_LOG
 from jobs.tables.reader import TableReader

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator_core.audit.folds.share_deliveries import BEGINNINGS, MOST_GIVEN_UP, ShareDelivery
-from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.rows import SharePartitionRow
 from jobs.tables.row_reader import tuple_reader
 
 KEY: Final = "group_id, topic_id, partition"

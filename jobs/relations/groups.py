@@ -22,8 +22,7 @@ from coordinator_core.audit.folds.two_logs import last_time
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.end_offsets import NewestEnds
-from coordinator_core.history.rows import GroupEpochRow
-from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.rows import GroupEpochRow, SharePartitionRow
 from jobs.relations.brokers import TABLE, has_lines
 from jobs.relations.commit_sums import (
     END_TYPES,

@@ -10,7 +10,7 @@ from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMemb
 from coordinator_core.audit.findings.short_lived import GroupStay
 from coordinator_core.audit.findings.stood_still import LOST, LostSession
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.departure_hints import COORDINATOR_AWAY, LEFT
+from coordinator_core.history.memberships import COORDINATOR_AWAY, LEFT
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from jobs.tables.reader import TableReader
 

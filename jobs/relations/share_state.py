@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator_core.history.given_share_state import GivenShareState
-from coordinator_core.history.share_initializations import SharePhase
+from coordinator_core.history.knowledge import GivenShareState
+from coordinator_core.history.topic_inputs import SharePhase
 from coordinator_core.records import SHARE_LOG
 from jobs.relations.given_partitions import given, log_counts, numbered
 from jobs.relations.log_extent import Extents, below_ends

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import Final
 
 from coordinator_core.audit.folds.topic_lines import KINDS, topics_of_lines
+from coordinator_core.broker_log.all_files import Epoch, with_zones
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.broker_log.zones import Epoch, with_zones
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.records import GROUP_LOG, Family, RecordType
 from coordinator_core.wire.record_decoder import RecordDecoder

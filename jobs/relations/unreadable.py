@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from coordinator_core.audit.offsets.burrow import UnreadCommits, UnreadOfGroups, note_unread
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import ignored_in_words
-from coordinator_core.history.holes import UnknownOffsets
-from coordinator_core.history.lost_records import Offsets, Place, Unreadable
+from coordinator_core.history.lost_records import Offsets, Place, UnknownOffsets, Unreadable
 from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow
+from coordinator_core.history.rows import OffsetRange, SharePartitionRow
 from jobs.report.data import ShareSpell, ShareTimeline
 
 MOST_SHARE_PARTITIONS = 60

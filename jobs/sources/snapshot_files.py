@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from coordinator_core.cluster.image import MOST_PARTITIONS
-from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.snapshot_settings import (
     METADATA_VERSION,
     MISSING,
@@ -21,6 +20,7 @@ from coordinator_core.cluster.snapshot_settings import (
     ResourceKind,
     SettingRun,
     SnapshotSettings,
+    int_setting,
     level_runs,
     levels_in_snapshot,
 )

@@ -7,7 +7,7 @@ import pytest
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.history import epochs, topic_inputs
-from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND
+from coordinator_core.history.held_units import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND
 from coordinator_core.history.topics_of_epochs import topics_used
 from coordinator_core.records import RecordType
 from tests.differential.decoded import log_entries, read_lines

@@ -8,7 +8,7 @@ from itertools import chain, groupby
 
 from coordinator_core.assignors.case_files.case_forms import CaseMember, ClassicCase, LeaderTopic
 from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS, remembered
-from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.client.leader_view import leader_order
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator_core.assignors.case_files.case_forms import CaseWorker, ConnectCase
-from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.client.leader_view import leader_order
 from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask, WorkerSpec
 from coordinator_core.assignors.profiles import Profile

@@ -11,24 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_core.assignors.client.claimed_partitions import (
+    Reader,
+    cooperative_data,
+    cooperative_user_data,
     first_in_python,
     newest_key_first,
     of_each_generation,
     of_latest_generation,
     of_present_generation,
-)
-from coordinator_core.assignors.client.constrained import BeforeNumbers
-from coordinator_core.assignors.client.general import GeneralRules
-from coordinator_core.assignors.client.member_orders import as_joined, by_id, two_static_by_instance
-from coordinator_core.assignors.client.range import RangeProfile
-from coordinator_core.assignors.client.roundrobin import RoundRobin, by_text, of_leader
-from coordinator_core.assignors.client.stealing import StealingAssignment
-from coordinator_core.assignors.client.sticky import Sticky, owned_stays, unplanned_returns, without_transfers
-from coordinator_core.assignors.client.treatment_orders import TreatmentOrder, by_hash, by_number, newest_first
-from coordinator_core.assignors.client.user_data import (
-    Reader,
-    cooperative_data,
-    cooperative_user_data,
     owned_data,
     owned_or_sticky_data,
     owned_without_generation,
@@ -36,6 +26,18 @@ from coordinator_core.assignors.client.user_data import (
     sticky_data_of_generation,
     versioned_sticky_data,
 )
+from coordinator_core.assignors.client.constrained import BeforeNumbers, StealingAssignment
+from coordinator_core.assignors.client.dealing import (
+    RangeProfile,
+    RoundRobin,
+    as_joined,
+    by_id,
+    by_text,
+    of_leader,
+    two_static_by_instance,
+)
+from coordinator_core.assignors.client.general import GeneralRules, TreatmentOrder, by_hash, by_number, newest_first
+from coordinator_core.assignors.client.sticky import Sticky, owned_stays, unplanned_returns, without_transfers
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError

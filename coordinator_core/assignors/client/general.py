@@ -1,23 +1,226 @@
 """Sticky assignment in general: fill up the least loaded, then move partitions while that balances.
 
 Kafka has it where subscriptions differ, its releases before 2.6 and other clients always. Source: Kafka 4.3.1
-``AbstractStickyAssignor.GeneralAssignmentBuilder``; what others do otherwise is data: see ``sticky``.
+``AbstractStickyAssignor.GeneralAssignmentBuilder`` and ``PartitionMovements``, and 2.4.1 ``sortPartitions`` for the
+order in which the older algorithm treats partitions; what others do otherwise is data: see ``sticky``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from itertools import accumulate, chain
+
+import numpy as np
 
 from coordinator_core.assignors.client.claimed_partitions import ClaimedPartitions
 from coordinator_core.assignors.client.constrained import unassigned
-from coordinator_core.assignors.client.leader_view import LeaderView
-from coordinator_core.assignors.client.member_loads import MemberLoads
-from coordinator_core.assignors.client.partition_movements import PartitionMovements
+from coordinator_core.assignors.client.leader_view import LeaderView, PartitionIds, TopicPartition
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.client.treatment_orders import TreatmentOrder
 from coordinator_core.errors import AssignorError
-from coordinator_core.java.hash_codes import int32
+from coordinator_core.java.hash_codes import STRING, TOPIC_PARTITION, int32
+from coordinator_core.java.order import HashMap, Ints, hash_order
+
+RestOrder = Callable[[LeaderView, Sequence[str]], Iterable[int]]
+"""All partitions, in the order in which those come that nobody has; the leader's own order of topics."""
+
+
+def by_hash(view: LeaderView, topics: Sequence[str]) -> Iterable[int]:
+    """In the order of a HashMap (Kafka)."""
+    names = hash_order(STRING, list(view.partitions.topics))
+    index, of = view.partitions.index, view.partitions.of
+    keys = [(name, number) for name in names for number in range(view.partitions.counts[index[name]])]
+    return [of(index[name], number) for name, number in hash_order(TOPIC_PARTITION, keys)]
+
+
+def by_number(view: LeaderView, topics: Sequence[str]) -> Iterable[int]:
+    """By topic and number (kafka-python, aiokafka)."""
+    return range(view.partitions.total)
+
+
+def newest_first(view: LeaderView, topics: Sequence[str]) -> Iterable[int]:
+    """From the last partition of the last topic of the leader's metadata on (librdkafka)."""
+    index = view.partitions.index
+    known = dict.fromkeys(name for name in (*topics, *view.partitions.topics) if name in index)
+    return [p for name in reversed(known) for p in reversed(view.partitions.of_topic(index[name]))]
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentOrder:
+    """How one client orders partitions where all members subscribe to the same topics and some own partitions.
+
+    From the member with the most, one partition at a time, then the ``rest``. Of a member's partitions come first those
+    that another had before (``former_by_hash``: in the order of a HashMap, else in that of its list), then the others:
+    ``sorted`` by topic and number, or as claimed; ``from_end``: the last one first.
+    """
+
+    rest: RestOrder
+    former_by_hash: bool = False
+    sorted: bool = False
+    from_end: bool = False
+
+    def of(self, view: LeaderView, claims: ClaimedPartitions, topics: Sequence[str]) -> list[int] | None:
+        """Return all partitions in this order; None: they come by number of subscribers, topic and number."""
+        if not (claims.equal and claims.any):
+            return None
+        left = [(-len(held), -m, self._queue(view, claims, held)) for m, held in enumerate(claims.owned) if held]
+        heapify(left)
+        first: list[int] = []
+        while left and left[0][0]:
+            count, m, queue = left[0]
+            first.append(queue[len(queue) + count])
+            heapreplace(left, (count + 1, m, queue))
+        taken = {*first}
+        return [*first, *(partition for partition in self.rest(view, topics) if partition not in taken)]
+
+    def _queue(self, view: LeaderView, claims: ClaimedPartitions, held: Sequence[int]) -> list[int]:
+        listed = sorted(held) if self.sorted else list(held)
+        former = [partition for partition in listed if partition in claims.former]
+        if former and self.former_by_hash:
+            names = [view.partitions.name(partition) for partition in claims.former]
+            rank = {name: at for at, name in enumerate(hash_order(TOPIC_PARTITION, names))}
+            former.sort(key=lambda partition: rank[view.partitions.name(partition)])
+        others = [partition for partition in listed if partition not in claims.former]
+        return former + (others[::-1] if self.from_end else others)
+
+
+class MemberLoads:
+    """``size[m]`` counts the partitions of member m; ``most[m]`` those it could have; ``active[m]`` is false once its
+    work is settled. ``owner[p]`` is the member that partition p was last given to (-1: none).
+    """
+
+    def __init__(self, view: LeaderView, racks: Racks, subscribers: Sequence[Sequence[int]]) -> None:
+        members, topics = len(view.members), len(view.partitions.topics)
+        self.size: Ints = np.zeros(members, np.int64)
+        self.active = np.ones(members, np.bool_)
+        self.owner: Ints = np.full(view.partitions.total, -1, np.int64)
+        counts = view.partitions.counts
+        self.most: Ints = np.array(
+            [
+                view.partitions.total if len(subscribed) == topics else sum(counts[topic] for topic in subscribed)
+                for subscribed in view.subscribed
+            ],
+            np.int64,
+        )
+        self._racks = racks
+        self._subscribers: list[Ints] = [np.unique(np.array(members, np.int64)) for members in subscribers]
+        self._near: dict[tuple[int, int], Ints] = {}
+        self._first = np.array(view.partitions.first[:-1], np.int64)
+        self._choosers = np.array([m for m, subscribed in enumerate(view.subscribed) if subscribed], np.int64)
+        chosen = [view.subscribed[m] for m in self._choosers]
+        self._chosen = np.array(list(chain.from_iterable(chosen)), np.int64)
+        self._chosen_from = np.array(list(accumulate((len(each) for each in chosen[:-1]), initial=0)), np.int64)
+
+    def give(self, partition: int, m: int) -> None:
+        """Count the partition for the member."""
+        self.owner[partition] = m
+        self.size[m] += 1
+
+    def lightest(self, topic: int) -> int | None:
+        """Return the active subscriber with the fewest partitions, the first by member id among equals."""
+        return self._lightest(self._subscribers[topic])
+
+    def lightest_near(self, topic: int, partition: int) -> int | None:
+        """Return the same as ``lightest``, among the members whose rack matches the partition."""
+        key = topic, self._racks.of_partition[partition]
+        near = self._near.get(key)
+        if near is None:
+            near = self._near[key] = np.array(
+                [m for m in self._subscribers[topic] if not self._racks.mismatch(m, partition)], np.int64
+            )
+        return self._lightest(near)
+
+    def _lightest(self, members: Ints) -> int | None:
+        return int(members[self.size[members].argmin()]) if len(members) else None
+
+    def settle(self, members: Sequence[int]) -> None:
+        """Leave these members out from now on: their work is final."""
+        if not members:
+            return
+        self.active[members] = False
+        self._subscribers = [subscribers[self.active[subscribers]] for subscribers in self._subscribers]
+
+    def even(self) -> bool:
+        """Whether no two active members differ by more than one partition."""
+        sizes = self.size[self.active]
+        return bool(sizes.min() >= sizes.max() - 1)
+
+    def none_can_gain(self, *, by_one: bool = False) -> bool:
+        """Whether no member could take a partition from one that has at least two more (``by_one``: one more); each
+        partition owned once.
+        """
+        # The largest owner of each topic, then the largest among the topics of each subscriber: a member gains only
+        # from an owner with at least two partitions more. ``reduceat`` takes the maximum of each stretch of a flat
+        # array.
+        largest_owner = np.maximum.reduceat(self.size[self.owner], self._first)
+        reachable = np.maximum.reduceat(largest_owner[self._chosen], self._chosen_from)
+        m = self._choosers
+        gains = self.active[m] & (self.size[m] != self.most[m]) & (self.size[m] + (not by_one) < reachable)
+        return not gains.any()
+
+    def spread(self) -> int:
+        """Return the sum of the differences between all pairs of active members: 0 is perfect balance."""
+        sizes = np.sort(self.size[self.active])
+        n = len(sizes)
+        # In ascending order, the i-th size is subtracted n - 1 - i times and added i times over all pairs: no n x n
+        # table.
+        return int((sizes * (2 * np.arange(n) - n + 1)).sum())
+
+
+Pair = tuple[int, int]
+"""The member that had the partition at first, and the one that has it now."""
+
+
+class PartitionMovements:
+    """Moves so far: by partition, and by topic and pair of members."""
+
+    def __init__(self, partitions: PartitionIds, *, by_hash: bool = True) -> None:
+        """Begin without moves; ``by_hash``: of several partitions the first of a HashSet counts, else the oldest."""
+        self._partitions = partitions
+        self._by_hash = by_hash
+        self._moves: dict[int, Pair] = {}
+        self._by_topic: dict[int, dict[Pair, MutableMapping[TopicPartition, None]]] = {}
+
+    def instead_of(self, partition: int, owner: int, new_owner: int) -> int:
+        """Return the partition to move instead: one of the topic that went from the new owner to the old one, if there
+        is one.
+
+        If the partition has moved before, its first owner counts as the old owner. The returned partition may thus
+        belong to another member than ``owner``.
+        """
+        moved = self._by_topic.get(self._partitions.topic_of[partition])
+        if moved is None:
+            return partition
+        first_owner = self._moves[partition][0] if partition in self._moves else owner
+        back = moved.get((new_owner, first_owner))
+        if back is None:
+            return partition
+        name, number = next(iter(back))
+        return self._partitions.of(self._partitions.index[name], number)
+
+    def record(self, partition: int, owner: int, new_owner: int) -> None:
+        """Note that the partition moves."""
+        earlier = self._moves.pop(partition, None)
+        if earlier is None:
+            self._add(partition, (owner, new_owner))
+            return
+        topic = self._partitions.topic_of[partition]
+        moved = self._by_topic[topic]
+        del moved[earlier][self._partitions.name(partition)]
+        if not moved[earlier]:
+            del moved[earlier]
+        if not moved:
+            del self._by_topic[topic]
+        if earlier[0] != new_owner:
+            self._add(partition, (earlier[0], new_owner))
+
+    def _add(self, partition: int, pair: Pair) -> None:
+        self._moves[partition] = pair
+        moved = self._by_topic.setdefault(self._partitions.topic_of[partition], {})
+        if pair not in moved:
+            moved[pair] = HashMap(TOPIC_PARTITION) if self._by_hash else {}
+        moved[pair][self._partitions.name(partition)] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 
 from coordinator_core.assignors.client.claimed_partitions import (
     ClaimRule,
+    Reader,
     before_a_difference,
     largest_generation,
     latest_of_two,
 )
-from coordinator_core.assignors.client.constrained import ConstrainedAssignment
+from coordinator_core.assignors.client.constrained import ConstrainedAssignment, StealingAssignment
 from coordinator_core.assignors.client.general import GeneralAssignment, GeneralRules
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.racks import Racks, writes_a_rack
-from coordinator_core.assignors.client.stealing import StealingAssignment
-from coordinator_core.assignors.client.user_data import Reader
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
 

@@ -25,18 +25,17 @@ KIP-1071 is the reason for each departure from that class:
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
+from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.streams.client_order import subtopology_order
-from coordinator_core.assignors.streams.movements import Movements
-from coordinator_core.assignors.streams.placement import LeastLoaded, Placement
-from coordinator_core.assignors.streams.standbys import place_standbys
-from coordinator_core.assignors.streams.task_state import TaskState, former_holders
-from coordinator_core.assignors.streams.topology import NumberedTopology
+from coordinator_core.assignors.streams.placement import LeastLoaded, Placement, TaskState, former_holders
+from coordinator_core.assignors.streams.topology import CLIENT_TASK_ID, NumberedTopology, is_number, subtopology_order
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.heap import PriorityQueue
+from coordinator_core.java.order import hash_order
 
 
 def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Tasks]:
@@ -125,3 +124,176 @@ class MemberShares:
                 given[task] = min(members, key=lambda member: (counts[member], member))
                 counts[given[task]] += 1
         return given
+
+
+Tags = Mapping[str, str]
+
+
+def place_standbys(
+    placement: Placement, topology: NumberedTopology, tags: Sequence[Tags], configs: StreamsConfigs
+) -> None:
+    """Give each stateful task its standby tasks after the active tasks have been placed, then make the loads even.
+
+    If ``rack_aware_tags`` are configured, loads are made even only between processes with the same tags.
+    """
+    if not configs.num_standby_replicas:
+        return
+    missing = dict.fromkeys(topology.stateful, configs.num_standby_replicas)
+    queue = LeastLoaded(placement.load, placement.processes)
+    if configs.rack_aware_tags:
+        racks = _Racks(tags, configs.rack_aware_tags)
+        homes = {task: process for process in placement.processes for task in placement.active[process]}
+        for task in topology.stateful:
+            missing[task] -= _place_apart(placement, queue, racks, task, homes[task], missing[task])
+    for task in _in_map_order(topology) if configs.rack_aware_tags else topology.stateful:
+        for _ in range(missing[task]):
+            process = queue.pick(lambda other, task=task: not placement.holds(other, task))  # type: ignore[misc]
+            if process is None:
+                break
+            placement.standby[process].add(task)
+    if configs.rack_aware_tags:
+        placement.even_out(placement.standby, lambda source, to: tags[source].items() <= tags[to].items())
+    else:
+        placement.even_out(placement.standby)
+
+
+class _Racks:
+    """Which values of which tags there are."""
+
+    def __init__(self, tags: Sequence[Tags], keys: Sequence[str]) -> None:
+        self.of = [{key: value for key, value in tag.items() if key in keys} for tag in tags]
+        self.values = Counter(key for key, _ in {item for pairs in self.of for item in pairs.items()})
+
+    def take(self, taken: defaultdict[str, set[str]], process: int, holders: int) -> None:
+        """Add the process's tags to those taken; forget a tag once the task has as many holders as it has values."""
+        for key, value in self.of[process].items():
+            if self.values[key] <= holders:
+                taken[key].clear()
+            else:
+                taken[key].add(value)
+
+
+def _place_apart(placement: Placement, queue: LeastLoaded, racks: _Racks, task: int, home: int, wanted: int) -> int:
+    """Give standby tasks to processes that share no tag with those that have the task; return their number.
+
+    Once the task has as many holders as a tag has values, that tag no longer decides.
+    """
+    taken: defaultdict[str, set[str]] = defaultdict(set)
+
+    def is_apart(process: int) -> bool:
+        tags = racks.of[process]
+        return not placement.holds(process, task) and not any(value in taken[key] for key, value in tags.items())
+
+    process, given = home, 0
+    while given < wanted:
+        racks.take(taken, process, given + 1)
+        picked = queue.pick(is_apart)
+        if picked is None:
+            break
+        placement.standby[picked].add(task)
+        process = picked
+        given += 1
+    return given
+
+
+def _in_map_order(topology: NumberedTopology) -> list[int]:
+    """The stateful tasks in the order of Kafka's HashMap of them; in their own order where they are not numbered."""
+    ids = [topology.tasks[task] for task in topology.stateful]
+    if not all(is_number(subtopology) for subtopology, _ in ids):
+        return topology.stateful
+    numbers = dict(zip(ids, topology.stateful, strict=True))
+    return [numbers[task_id] for task_id in hash_order(CLIENT_TASK_ID, ids)]
+
+
+class Movements:
+    """Moves tasks away from processes that are behind. ``free`` counts the warm-up tasks that may still be assigned."""
+
+    def __init__(self, placement: Placement, state: TaskState, free: int) -> None:
+        self.placement = placement
+        self.state = state
+        self.free = free
+        self.exchanged: list[tuple[int, int]] = []
+
+    def move_active(self) -> None:
+        """Move each active task whose process is behind to one that is caught up, else to the one that lags least.
+
+        Tasks with the fewest caught-up copies come first. If the other process had the task as standby, the two
+        exchange roles. If not, the home keeps a warm-up task while one is free.
+        """
+        placement, state = self.placement, self.state
+        behind = [
+            (len(state.ready(task)), task, home)
+            for home in placement.processes
+            for task in placement.active[home]
+            if state.is_behind(home, task)
+        ]
+        for _, task, home in sorted(behind):
+            to = self._stand_in(task)
+            placement.active[home].remove(task)
+            placement.active[to].add(task)
+            if task in placement.standby[to]:
+                placement.standby[to].remove(task)
+                placement.standby[home].add(task)
+                self.exchanged.append((task, home))
+            elif self.free > 0:
+                placement.standby[home].add(task)
+                self._warm_up(task, home)
+
+    def move_standby(self) -> None:
+        """Move each standby task whose process is behind to a process without the task that is caught up or lags less.
+
+        The former process keeps a warm-up task while one is free.
+        """
+        placement, state = self.placement, self.state
+        behind = [
+            (process, task)
+            for process in placement.processes
+            for task in sorted(placement.standby[process] - placement.warmup[process])
+            if state.is_behind(process, task)
+        ]
+        tasks = 1 + max((task for _, task in behind), default=0)
+        queue = PriorityQueue([len(state.ready(task)) * tasks + task for _, task in behind], range(len(behind)))
+        while queue:
+            process, task = behind[queue.poll()]
+            to = self._other(process, task)
+            if to is None:
+                continue
+            placement.standby[to].add(task)
+            if self.free > 0:
+                self._warm_up(task, process)
+            else:
+                placement.standby[process].remove(task)
+
+    def warm_up_exchanged(self) -> None:
+        """Make the standby tasks of exchanged roles warm-up tasks while some are free.
+
+        By KIP-1071 the next assignment is computed when a warm-up task has caught up, not when a standby task has.
+        Kafka's client computes one every ``probing.rebalance.interval.ms``.
+        """
+        for task, home in self.exchanged:
+            if self.free > 0 and task in self.placement.standby[home] - self.placement.warmup[home]:
+                self._warm_up(task, home)
+
+    def _warm_up(self, task: int, process: int) -> None:
+        self.placement.warmup[process].add(task)
+        self.free -= 1
+
+    def _stand_in(self, task: int) -> int:
+        """Return the process that runs an active task until its home is caught up."""
+        ready = self.state.ready(task)
+        standing = [process for process in ready if task in self.placement.standby[process]]
+        chosen = self.placement.least_loaded(standing or ready)
+        return self.state.by_lag(task)[0] if chosen is None else chosen
+
+    def _other(self, process: int, task: int) -> int | None:
+        """Return the process that takes a standby task over; None if there is none."""
+        placement, state = self.placement, self.state
+        chosen = placement.least_loaded(client for client in state.ready(task) if not placement.holds(client, task))
+        if chosen is not None:
+            return chosen
+        for other in state.by_lag(task):
+            if other == process:
+                break
+            if not placement.holds(other, task):
+                return other
+        return None

@@ -10,9 +10,8 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import epochs_not_kept, not_kept, open_beginning
+from coordinator_core.broker_log.all_files import SLACK_MS, failed_loads, known_fault
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.failed_loads import failed_loads, known_fault
-from coordinator_core.broker_log.later_lines import SLACK_MS
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
 from coordinator_core.records import GROUP_LOG, LogPosition

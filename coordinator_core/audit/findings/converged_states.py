@@ -10,8 +10,8 @@ from typing import NamedTuple
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.holdings import SHARED_ROLES, WorkUnit
 from coordinator_core.history.rows import REACHED_NOT_READY, RebalanceRow
-from coordinator_core.history.work_units import SHARED_ROLES, WorkUnit
 from coordinator_core.records import LogPosition
 
 TASK_ROLES = frozenset(("active",))

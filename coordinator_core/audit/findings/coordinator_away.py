@@ -16,7 +16,7 @@ from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.departure_hints import COORDINATOR_AWAY
+from coordinator_core.history.memberships import COORDINATOR_AWAY
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LOG_TOPICS, Family
 

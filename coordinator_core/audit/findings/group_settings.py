@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.snapshot_settings import int_setting
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.setting_bounds import MAX_SIZES, setting_problems, told
 

@@ -18,7 +18,7 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client
 from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.departure_hints import EXPIRED, SLOW_POLL
+from coordinator_core.history.memberships import EXPIRED, SLOW_POLL
 from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
 from coordinator_core.records import LogPosition
 

@@ -15,9 +15,8 @@ from coordinator_core.audit.folds.group_history import GroupHistory, counted, fi
 from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
 from coordinator_core.durations import duration
 from coordinator_core.groups.log_partition import log_partition_of, share_partition
-from coordinator_core.history.rows import ShareInitializationRow
-from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
-from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.rows import ShareInitializationRow, SharePartitionRow
+from coordinator_core.history.topic_inputs import ALL_PARTITIONS, SharePhase
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition
 
 MOST_NAMED = 5

@@ -20,7 +20,7 @@ from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS
 from coordinator_core.durations import duration
-from coordinator_core.history.departure_hints import LEFT
+from coordinator_core.history.memberships import LEFT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition
 

@@ -11,8 +11,8 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
+from coordinator_core.history.holdings import SHARED_ROLES
 from coordinator_core.history.rows import AssignmentRow
-from coordinator_core.history.work_units import SHARED_ROLES
 from coordinator_core.records import LogPosition
 
 

@@ -22,8 +22,8 @@ from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_d
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.broker_log.all_files import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.repeated_lines import without_copies
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
@@ -37,8 +37,8 @@ from coordinator_core.history.rows import (
     MembershipRow,
     RebalanceRow,
     ShareInitializationRow,
+    SharePartitionRow,
 )
-from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family, LogPosition
 
 

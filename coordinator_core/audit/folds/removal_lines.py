@@ -21,8 +21,8 @@ from coordinator_core.audit.folds.removals import (
     or_with_topic,
 )
 from coordinator_core.audit.folds.witness import BrokerLines, is_between
+from coordinator_core.broker_log.all_files import SLACK_MS
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.later_lines import SLACK_MS
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.records import LogPosition
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator_core.audit.folds.witness import BrokerLines, is_between
+from coordinator_core.broker_log.all_files import SLACK_MS
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.later_lines import SLACK_MS
 from coordinator_core.records import LogPosition
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
-from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite
+from coordinator_core.history.rows import OffsetRange, SharePartitionRow, ShareWrite
 from coordinator_core.records import LogPosition
 
 BEGINNINGS = (ShareWrite.INITIALIZED, ShareWrite.ALTERED, ShareWrite.FIRST_SEEN)

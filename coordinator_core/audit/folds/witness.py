@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.audit.folds.absences import Absence, absences, absences_within
+from coordinator_core.broker_log.all_files import OF_EPOCH, SLACK_MS
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.later_lines import OF_EPOCH, SLACK_MS
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
-from coordinator_core.history.departure_hints import COORDINATOR_AWAY
+from coordinator_core.history.memberships import COORDINATOR_AWAY
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, Cause, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
 

@@ -16,7 +16,7 @@ from coordinator_core.groups.rules import SHARE_STATE, TOPOLOGY, Rule
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsGroup, Topology, by_subtopology
-from coordinator_core.history.epoch_kinds import SHARE_KIND, STREAMS_KIND
+from coordinator_core.history.held_units import SHARE_KIND, STREAMS_KIND
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupPartitionMetadataRecord,
     ConsumerGroupRegularExpressionRecord,

@@ -11,7 +11,7 @@ from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.rules import EPOCH, Rule
 from coordinator_core.history.held_units import classic_subscription
-from coordinator_core.history.work_units import Held, Resource
+from coordinator_core.history.holdings import Held, Resource
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 

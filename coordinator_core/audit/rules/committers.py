@@ -11,7 +11,7 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.sources import readers
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.held_units import classic_subscription
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord
 

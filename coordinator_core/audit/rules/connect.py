@@ -11,7 +11,7 @@ from coordinator_core.audit.rules.known_facts import ConnectFacts
 from coordinator_core.groups.connect.state import ConnectGroup, Work, is_classic
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, Rule
 from coordinator_core.history.held_units import work_held
-from coordinator_core.history.work_units import Held, WorkUnit
+from coordinator_core.history.holdings import Held, WorkUnit
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupCurrentMemberAssignmentRecord,
     ConnectWorkerGroupMemberMetadataRecord,

@@ -18,9 +18,9 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
-from coordinator_core.history.epoch_kinds import STREAMS_KIND, EpochKind
+from coordinator_core.history.held_units import STREAMS_KIND, EpochKind
+from coordinator_core.history.holdings import Held, WorkUnit
 from coordinator_core.history.topics_of_epochs import hash_of_topics, topics_used
-from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from coordinator_core.history.work_units import SHARED_ROLES, Held, Resource, UnitOwners, WorkUnit
+from coordinator_core.history.holdings import SHARED_ROLES, Held, Resource, UnitOwners, WorkUnit
 
 HOLDS_NOTHING: Held = {}
 

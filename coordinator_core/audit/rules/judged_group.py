@@ -14,9 +14,14 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMembe
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
 from coordinator_core.groups.violations import Violation, Violations
-from coordinator_core.history.epoch_kinds import EPOCH_KINDS
-from coordinator_core.history.held_units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment, work_held
-from coordinator_core.history.work_units import Held
+from coordinator_core.history.held_units import (
+    EPOCH_KINDS,
+    NO_ASSIGNMENT,
+    ClassicAssignment,
+    classic_assignment,
+    work_held,
+)
+from coordinator_core.history.holdings import Held
 from coordinator_core.records import LogPosition
 
 STARTS_ANEW = frozenset((Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_WENT_BACK, Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE))

@@ -23,8 +23,8 @@ from coordinator_core.groups.epoch_records import (
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, Rule
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.epoch_kinds import CONSUMER_KIND, STREAMS_KIND, EpochKind
-from coordinator_core.history.work_units import Held, Resource
+from coordinator_core.history.held_units import CONSUMER_KIND, STREAMS_KIND, EpochKind
+from coordinator_core.history.holdings import Held, Resource
 from coordinator_core.records import LogPosition
 
 

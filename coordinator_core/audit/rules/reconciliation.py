@@ -17,8 +17,8 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET, Rule
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.epoch_kinds import STREAMS_KIND, EpochKind
-from coordinator_core.history.work_units import Held, Resource, WorkUnit
+from coordinator_core.history.held_units import STREAMS_KIND, EpochKind
+from coordinator_core.history.holdings import Held, Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
 

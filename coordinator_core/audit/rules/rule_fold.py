@@ -17,7 +17,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation, Violations
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
+from coordinator_core.history.held_units import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 

@@ -12,9 +12,15 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
-from coordinator_core.assignors.connect.incremental import AssignorMemory
-from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
+from coordinator_core.assignors.connect.rounds import AssignorMemory
+from coordinator_core.assignors.connect.work import (
+    CONNECTOR,
+    ConnectorsAndTasks,
+    LeaderAssignment,
+    target,
+    worker,
+    worker_assignment,
+)
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
@@ -33,7 +39,7 @@ from coordinator_core.audit.targets.verdict import (
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, DecodeError, InputError
 from coordinator_core.groups.classic.protocols import CONNECT_EAGER, CONNECT_PROTOCOL_TYPE
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 

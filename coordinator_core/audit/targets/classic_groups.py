@@ -20,7 +20,7 @@ from coordinator_core.assignors.client.clients import (
     KNOWS_TOPICS_IN_ORDER,
     readers,
 )
-from coordinator_core.assignors.client.leader import (
+from coordinator_core.assignors.client.leader_view import (
     ASSIGNS_ALL,
     Serialised,
     leader_order,
@@ -62,7 +62,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
 from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from coordinator_core.records import LogPosition

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.incremental import AssignorMemory
+from coordinator_core.assignors.connect.rounds import AssignorMemory
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks
-from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.leader_round import DeclaredTarget, declare_target
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS

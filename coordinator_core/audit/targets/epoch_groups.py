@@ -53,7 +53,7 @@ from coordinator_core.groups.streams.configs import streams_configs
 from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import LogPosition
 

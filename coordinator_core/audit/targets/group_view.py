@@ -6,8 +6,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_core.assignors.assignor_votes import AssignorVotes
-from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
+from coordinator_core.assignors.coordinator_view import AssignorVotes, StreamsView, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.targets.inputs import process, subscriber

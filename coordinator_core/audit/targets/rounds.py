@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.clients import JAVA
-from coordinator_core.assignors.client.leader import recorded
-from coordinator_core.assignors.connect.blobs import CONNECTOR
-from coordinator_core.assignors.connect.work import NO_ERROR, ConnectorsAndTasks, LeaderAssignment, target
+from coordinator_core.assignors.client.leader_view import recorded
+from coordinator_core.assignors.connect.work import CONNECTOR, NO_ERROR, ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import StreamsConfigs, SubtopologyTasks
 from coordinator_core.assignors.profiles import DEFAULT, Profile
@@ -46,7 +45,7 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.configs import streams_configs
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
 from coordinator_core.groups.streams.topology import configure
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord, GroupMetadataValue
 from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, LogPosition, RecordType

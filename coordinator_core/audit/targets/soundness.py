@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from coordinator_core.assignors.client.leader import ASSIGNS_ALL, Serialised
-from coordinator_core.assignors.client.leader_view import TopicPartition
-from coordinator_core.assignors.client.user_data import Reader
+from coordinator_core.assignors.client.claimed_partitions import Reader
+from coordinator_core.assignors.client.leader_view import ASSIGNS_ALL, Serialised, TopicPartition
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.targets.verdict import broken_invariants, described, units
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 
 Joined = Mapping[str, ClassicMemberSpec]
 """By member id, the members with their subscriptions."""

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
-from coordinator_core.assignors.connect.blobs import CONNECTOR
-from coordinator_core.assignors.connect.work import ConnectorsAndTasks
+from coordinator_core.assignors.connect.work import CONNECTOR, ConnectorsAndTasks
 from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, TargetFigures, Verdict
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.records import LogPosition
 
 MOST_DIFFERENCES = 10

@@ -12,13 +12,12 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.blobs import CONNECTOR
-from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
-from coordinator_core.assignors.declared_target import declare_target
+from coordinator_core.assignors.connect.work import CONNECTOR, ConnectorsAndTasks, target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.leader_round import declare_target
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.targets.rounds import Round, asks_again, connect_units
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 
 NOT_DUE = -1
 """No work waits for a worker."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS
-from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.client.leader_view import leader_order
 from coordinator_core.assignors.inputs import (
     AssignedGroupType,
     ClassicGroupSpec,
@@ -39,7 +39,7 @@ from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.groups.streams.configs import HIGHLY_AVAILABLE
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")

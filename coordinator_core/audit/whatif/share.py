@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow
+from coordinator_core.history.rows import OffsetRange, SharePartitionRow
 
 LOWEST_LIMIT = 2
 """The lowest delivery limit that brokers take (``group.share.min.delivery.count.limit``)."""

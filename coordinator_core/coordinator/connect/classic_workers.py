@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coordinator_core.assignors.connect.blobs import CONNECTOR, worker
-from coordinator_core.assignors.connect.work import ConnectorOrTask
+from coordinator_core.assignors.connect.work import CONNECTOR, ConnectorOrTask, worker
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.coordinator.classic.validation import check_leave_group

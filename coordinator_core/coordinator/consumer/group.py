@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from coordinator_core.assignors.assignor_votes import AssignorVotes
-from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
+from coordinator_core.assignors.coordinator_view import AssignorVotes, Subscriber, SubscriptionView
 from coordinator_core.coordinator.consumer.records import partition_metadata_tombstone, resolved_regex
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.blobs import worker, worker_assignment
-from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target, worker, worker_assignment
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, assignment, subscription
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.record_fields.embedded import ConnectProtocolAssignment, ConnectProtocolMetadata

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
-from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.snapshot_settings import int_setting
 
 MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
 """The group's configuration that says how long the work of a worker that left waits for its return."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs
-from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.cluster.snapshot_settings import int_setting
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
-from coordinator_core.assignors.client.leader import subscribed_member
+from coordinator_core.assignors.client.leader_view import subscribed_member
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.assignors.leader_round import leader_round
 from coordinator_core.cluster.client_view import without_racks

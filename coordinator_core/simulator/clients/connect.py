@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
-from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
-from coordinator_core.assignors.connect.work import NO_ERROR, LeaderAssignment
+from coordinator_core.assignors.connect.work import CONNECTOR, NO_ERROR, LeaderAssignment, worker, worker_assignment
 from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.connect.work import ConnectorOrTask
-from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.leader_round import DeclaredTarget, declare_target
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.connect.describe import is_reconciled

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.folds.topic_lines import topics_of_lines
+from coordinator_core.broker_log.all_files import Epoch, later_lines, of_other_clusters, with_zones
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.broker_log.later_lines import later_lines
-from coordinator_core.broker_log.other_clusters import of_other_clusters
-from coordinator_core.broker_log.zones import Epoch, with_zones
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType

@@ -12,8 +12,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import counted, placing_key, shown
-from coordinator_core.history.given_share_state import GivenShareState
-from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.history.knowledge import GivenLogs, GivenShareState, Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from coordinator_core.wire.batch_format import Damage, Kind

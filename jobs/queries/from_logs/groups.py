@@ -18,8 +18,7 @@ from coordinator_core.groups.moved_groups import without_moved
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.simple_groups import without_forgotten
-from coordinator_core.history.given_share_state import GivenShareState
-from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.history.knowledge import GivenLogs, GivenShareState, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, Family
 from coordinator_core.wire.record_decoder import UnreadableRecord

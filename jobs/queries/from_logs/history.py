@@ -19,12 +19,11 @@ from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole
-from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.grounds import lost_offsets, unreadable_record
-from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.history.knowledge import GivenLogs, GivenShareState, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, Place, UnreadableOffsets
 from coordinator_core.history.missing_ends import AtEnd
-from coordinator_core.history.share_initializations import SharePhase
+from coordinator_core.history.topic_inputs import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord

@@ -8,7 +8,7 @@ from functools import cached_property
 from heapq import merge
 
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLog
-from coordinator_core.history.given_share_state import GivenShareState
+from coordinator_core.history.knowledge import GivenShareState
 from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.queries.from_tables.group_records import RECORD, record_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.assignors.client.leader import ASSIGNS_ALL
+from coordinator_core.assignors.client.leader_view import ASSIGNS_ALL
 from coordinator_core.audit.explain import explain, explain_rebalance, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, listed
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
@@ -16,7 +16,7 @@ from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
-from coordinator_core.history.departure_hints import EXPIRED
+from coordinator_core.history.memberships import EXPIRED
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.records import Family
 from jobs.queries.from_logs.commits import group_commits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.broker_log.failed_loads import known_fault
+from coordinator_core.broker_log.all_files import known_fault
 from tests.core.audit.folds.test_witness import said
 
 FAILED = (

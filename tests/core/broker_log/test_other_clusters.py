@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from coordinator_core.broker_log.all_files import SLACK_MS, later_lines, of_other_clusters, without_copies
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.broker_log.later_lines import SLACK_MS, later_lines
 from coordinator_core.broker_log.lines import LineReader
-from coordinator_core.broker_log.other_clusters import of_other_clusters
-from coordinator_core.broker_log.repeated_lines import without_copies
 
 CONTEXT = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] "
 MEMBERS = [f"c{each}-00000000-0000-4000-8000-00000000000{each}" for each in range(6)]

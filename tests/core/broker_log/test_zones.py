@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from coordinator_core.broker_log.all_files import with_zones
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
-from coordinator_core.broker_log.zones import with_zones
 
 HOUR = 3_600_000
 NOON = 1_795_435_200_000

@@ -15,8 +15,7 @@ from itertools import count
 from typing import NamedTuple
 from uuid import UUID
 
-from coordinator_core.assignors.connect.blobs import worker_assignment
-from coordinator_core.assignors.connect.work import ConnectorOrTask
+from coordinator_core.assignors.connect.work import ConnectorOrTask, worker_assignment
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.connect.classic_workers import PROTOCOL_VERSIONS, written_assignment

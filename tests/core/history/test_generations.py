@@ -10,8 +10,8 @@ from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.groups.group import Group
 from coordinator_core.history.classic_causes import IF_BY_PATTERN
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.departure_hints import NO_COMMIT
 from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.memberships import NO_COMMIT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_broker_history import changed

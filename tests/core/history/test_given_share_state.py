@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateLog
-from coordinator_core.history.given_share_state import GivenShareState
-from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.knowledge import GivenShareState, Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
 from tests.core.history.test_share_partitions import WHOLE

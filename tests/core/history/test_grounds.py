@@ -22,7 +22,7 @@ TELL = {"lose": 0, "Hole": 1, "lose_at": 1, "rest": 1}
 """Calls that say what is missing, and which argument does."""
 MODULES = sorted((ROOT / "coordinator_core" / "history").glob("*.py"))
 MODULES += sorted((ROOT / "coordinator_core" / "audit" / "folds").glob("*.py"))
-TOLD_BY_WARNINGS = ("grounds.py", "knowledge.py", "missing_ends.py", "given_share_state.py")
+TOLD_BY_WARNINGS = ("grounds.py", "knowledge.py", "missing_ends.py")
 """The table itself, and what says in whole sentences what the logs lack."""
 
 

@@ -9,8 +9,8 @@ from coordinator_core.audit.rules.share_state import judge_share_state
 from coordinator_core.groups.share.delivery import DeliveryState, changes
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateLog, next_state
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.rows import OffsetRange, SharePartitionRow, StateCount
 from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
-from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, StateCount
 from coordinator_core.records import AnyRecord
 from tests.core.groups.share_delivery import Line, decoded_records, known_lines
 from tests.core.share_log import ShareLog

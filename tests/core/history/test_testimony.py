@@ -69,7 +69,7 @@ OWN_WORDS = {
 """Functions that say by themselves what a row lacks, and what takes that away: no past of one group shows it."""
 VALUES = "the row has values that compare two records, and they are left out where others may lie between"
 ASKED_BY_HAND = {
-    "history.departure_hints._saw_commits": "commits are records of other keys, which the past of the group leaves out",
+    "history.memberships._saw_commits": "commits are records of other keys, which the past of the group leaves out",
     "history.epochs._has_no_tasks": VALUES,
     "history.epochs._tie_causes": VALUES,
     "history.epochs.on_epoch": VALUES,

@@ -18,7 +18,7 @@ from coordinator_core.groups.share.delivery import DeliveryState
 from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.rows import SharePartitionRow
 from coordinator_core.records import AnyRecord, Family
 from coordinator_core.simulator.group_course import share_states
 from coordinator_core.simulator.scenario import Scenario

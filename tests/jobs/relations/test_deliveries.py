@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
-from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
+from coordinator_core.history.rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
 from coordinator_core.records import LogPosition
 from jobs.relations import deliveries
 from jobs.relations.groups import SUMS, given, rows_of

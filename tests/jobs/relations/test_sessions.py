@@ -16,7 +16,7 @@ from coordinator_core.audit.findings.coordinator_away import lost_members
 from coordinator_core.audit.findings.short_lived import group_stays
 from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.history.departure_hints import COORDINATOR_AWAY
+from coordinator_core.history.memberships import COORDINATOR_AWAY
 from coordinator_core.history.rows import MembershipRow
 from jobs.relations.sessions import LOST_AWAY, RETURNED, STAYS, stored_lost_members, stored_lost_sessions, stored_stays
 from jobs.settings import load

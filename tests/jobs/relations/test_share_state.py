@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.history.given_share_state import GivenShareState
-from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.knowledge import GivenShareState, Knowledge
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories

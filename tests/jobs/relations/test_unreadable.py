@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.history.holes import Holes
+from coordinator_core.history.lost_records import Holes
 from jobs.pipeline.replay_arrow import folder
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories

@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 from coordinator_core.audit.offsets.burrow import UnreadOfGroups, note_unread
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.history.holes import UnknownOffsets
-from coordinator_core.history.lost_records import Unreadable
+from coordinator_core.history.lost_records import UnknownOffsets, Unreadable
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from coordinator_core.wire.record_codec import encode_key
 from jobs.relations import unreadable

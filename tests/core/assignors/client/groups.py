@@ -8,7 +8,7 @@ from struct import pack
 
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.client.leader_view import leader_order
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import Topic, TopicImage

@@ -10,8 +10,8 @@ from typing import Any
 
 from coordinator_core.assignors.connect.selection import VersionRange, breaches, select_worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask, configured
-from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.leader_round import DeclaredTarget, declare_target
 
 TRANSCRIPT = Path(__file__).with_name("case_studies.txt")
 DELAY_S = 300

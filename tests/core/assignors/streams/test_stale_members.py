@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.assignors.streams.stale_members import retain_only
+from coordinator_core.assignors.streams.topology import retain_only
 
 BEFORE = {"a": Tasks(active={"0": [0]})}
 PROCESSES = {"a": "p", "b": "q", "c": "r"}

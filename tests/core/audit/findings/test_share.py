@@ -15,7 +15,7 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.rows import SharePartitionRow
 from coordinator_core.records import GROUP_LOG, AnyRecord
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member

@@ -18,8 +18,8 @@ from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHisto
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
-from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.history.lost_records import NOTHING_LOST
+from coordinator_core.history.memberships import COORDINATOR_AWAY
 from jobs.settings import load
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 from tests.core.known_topics import at_end

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.audit.rules.holders import Holders
-from coordinator_core.history.work_units import SHARED_ROLES, Held, UnitOwners, WorkUnit
+from coordinator_core.history.holdings import SHARED_ROLES, Held, UnitOwners, WorkUnit
 
 MEMBERS = ("a", "b", "c")
 RESOURCES = (("partition", "t"), ("active", "0"), ("standby", "0"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.assignors.client.user_data import owned_data
+from coordinator_core.assignors.client.claimed_partitions import owned_data
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.targets.soundness import breaks_stickiness, breaks_subscriptions, given_to_nobody
 from coordinator_core.cluster.image import Topic, TopicImage

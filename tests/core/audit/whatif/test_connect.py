@@ -16,8 +16,8 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import AnyRecord, ConnectRecordType, Family, LogPosition
 from tests.core.simulator.simulations import World
 

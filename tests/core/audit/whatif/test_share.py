@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.whatif.share import GivenUpRecords, with_delivery_limit
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.history.rows import SharePartitionRow
 from coordinator_core.records import AnyRecord
 from tests.core.share_log import ShareLog
 

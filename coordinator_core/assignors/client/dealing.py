@@ -1,22 +1,91 @@
-"""The range assignors of consumers: each topic's partitions in consecutive ranges, by racks where that is possible.
+"""The assignors of consumers that deal partitions in order, whoever had them: range and round robin.
 
-Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks). What other clients do otherwise
-is data: see ``clients``.
+Range: each topic's partitions in consecutive ranges, by racks where that is possible. Round robin: partitions and
+members in order, one each; who does not subscribe is skipped. What other clients than Kafka's do otherwise is data (see
+``clients``), as are the orders in which their leaders go through the members: facts of each client's own code, proven
+by recorded groups; a client without an entry orders as Kafka's does.
+
+Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks) and ``RoundRobinAssignor``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
-from coordinator_core.assignors.client.member_orders import MemberOrder, last_runs, static_first
 from coordinator_core.assignors.client.racks import Racks, writes_a_rack
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.java.hash_codes import STRING
+from coordinator_core.errors import AssignorError
+from coordinator_core.java.hash_codes import STRING, utf16
 from coordinator_core.java.order import hash_order
+
+MemberOrder = Callable[[LeaderView, Sequence[int]], list[int]]
+"""Some members, listed as the JoinGroup response has them, in the order in which they are given partitions."""
+
+
+def static_first(view: LeaderView, joined: Sequence[int]) -> list[int]:
+    """Static members by instance id, then dynamic ones by member id (Kafka's ``MemberInfo``, KIP-345)."""
+
+    def key(m: int) -> tuple[bool, bytes]:
+        instance_id = view.specs[m].instance_id
+        return instance_id is None, utf16(view.members[m] if instance_id is None else instance_id)
+
+    return sorted(joined, key=key)
+
+
+def by_id(view: LeaderView, joined: Sequence[int]) -> list[int]:
+    """All by member id."""
+    return sorted(joined)
+
+
+def as_joined(view: LeaderView, joined: Sequence[int]) -> list[int]:
+    """In the order of the JoinGroup response."""
+    return list(joined)
+
+
+def two_static_by_instance(view: LeaderView, joined: Sequence[int]) -> list[int]:
+    """Two static members by instance id, any other two by member id (librdkafka).
+
+    That is no order of all where the member ids of two static members are in the other order, and a dynamic one is
+    between: the result is then that of the C library's merge sort.
+    """
+
+    def compare(one: int, other: int) -> int:
+        a, b = view.specs[one].instance_id, view.specs[other].instance_id
+        if a is None or b is None or a == b:
+            return one - other
+        return -1 if utf16(a) < utf16(b) else 1
+
+    if not joined[1:]:
+        return list(joined)
+    middle = len(joined) // 2
+    halves = deque(two_static_by_instance(view, joined[:middle])), deque(two_static_by_instance(view, joined[middle:]))
+    merged = []
+    while all(halves):
+        merged.append(halves[compare(halves[0][0], halves[1][0]) > 0].popleft())
+    return [*merged, *halves[0], *halves[1]]
+
+
+def last_runs(view: LeaderView, ranked: Sequence[int], joined: Collection[int]) -> list[int]:
+    """Of ``ranked``, the members that kafka-python does not lose: of the static members, and of the dynamic ones, those
+    of the last run of neighbours among ``joined`` in the JoinGroup response.
+    """
+    runs: dict[bool, list[int]] = {}
+    before: bool | None = None
+    for m in view.order:
+        if m not in joined:
+            continue
+        is_static = view.specs[m].instance_id is not None
+        if is_static is not before:
+            runs[is_static] = []
+        runs[is_static].append(m)
+        before = is_static
+    left = {m for run in runs.values() for m in run}
+    return [m for m in ranked if m in left]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +217,67 @@ def _assign_together(topics: list[_TopicShares], work: list[list[int]], *, only_
             topic.take(member, [topic.partitions[number]], work)
         if not any(topic.room(member) for topic in topics):
             open_members.remove(member)
+
+
+PartitionOrder = Callable[[LeaderView, ClassicGroupSpec], Iterable[int]]
+"""The partitions that are dealt, in order."""
+
+
+def by_topic(view: LeaderView, spec: ClassicGroupSpec) -> Iterable[int]:
+    """All partitions by topic and number."""
+    return range(view.partitions.total)
+
+
+def by_text(view: LeaderView, spec: ClassicGroupSpec) -> Iterable[int]:
+    """All partitions by the text topic-number, so that 10 comes before 2 (sarama)."""
+    names = view.partitions.names()
+    return sorted(range(view.partitions.total), key=lambda p: f"{names[p][0]}-{names[p][1]}")
+
+
+def of_leader(view: LeaderView, spec: ClassicGroupSpec) -> Iterable[int]:
+    """The partitions of the topics to which the leader subscribes, in the order of its list (kafkajs, platformatic)."""
+    leader = spec.members.get(spec.leader) or next(iter(spec.members.values()))
+    index = view.partitions.index
+    topics = [index[name] for name in dict.fromkeys(leader.topics) if name in index]
+    return [partition for topic in topics for partition in view.partitions.of_topic(topic)]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRobin:
+    """A round robin assignor.
+
+    ``members`` and ``partitions`` are the orders in which it deals. ``last_runs``: members are lost as kafka-python
+    loses them. ``restarts``: it begins with the first member for each topic. ``to_anyone``: members get partitions to
+    which they do not subscribe. ``fails_on_skip``: it fails where a member would have to be skipped.
+    """
+
+    members: MemberOrder = static_first
+    partitions: PartitionOrder = by_topic
+    last_runs: bool = False
+    restarts: bool = False
+    to_anyone: bool = False
+    fails_on_skip: bool = False
+
+    def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
+        """Assign a classic group round robin; raises AssignorError where the client's own code fails."""
+        if not spec.members:
+            raise AssignorError("IllegalArgumentException", "CircularIterator can only be used on non-empty lists")
+        view = LeaderView(spec.members, image)
+        circle = self.members(view, view.order)
+        if self.last_runs:
+            circle = last_runs(view, circle, {*circle})
+        subscribed = [set(view.subscribed[m]) for m in circle]
+        work: list[list[int]] = [[] for _ in view.members]
+        turn, before = 0, -1
+        for partition in self.partitions(view, spec):
+            topic = view.partitions.topic_of[partition]
+            if self.restarts and topic != before:
+                turn, before = 0, topic
+            skipped = 0
+            while topic not in subscribed[turn] and not self.to_anyone:
+                turn, skipped = (turn + 1) % len(circle), skipped + 1
+                if self.fails_on_skip or skipped == len(circle):
+                    raise AssignorError("KeyError", f"no member to give {view.partitions.topics[topic]} to")
+            work[circle[turn]].append(partition)
+            turn = (turn + 1) % len(circle)
+        return Assignment(view.result(work))

@@ -1,10 +1,11 @@
-"""Connect's incremental cooperative assignor (KIP-415).
+"""Connect's assignors: the eager one (``default``) and the incremental cooperative one (KIP-415).
 
-Workers keep what they run. New work goes to the workers with the least work. The work of a worker that left waits for
-its return, up to the largest delay. A worker with too much work stops some of it, which other workers get in the next
-round.
+Eager: connectors, then tasks, one each in turn. Incremental: workers keep what they run. New work goes to the workers
+with the least work. The work of a worker that left waits for its return, up to the largest delay. A worker with too
+much work stops some of it, which other workers get in the next round.
 
-Source: Kafka 4.3.1 ``IncrementalCooperativeAssignor``, protocols ``compatible`` and ``sessioned``.
+Source: Kafka 4.3.1 ``EagerAssignor``, and ``IncrementalCooperativeAssignor``, protocols ``compatible`` and
+``sessioned``.
 """
 
 from __future__ import annotations
@@ -258,3 +259,17 @@ def _backoff(attempts: int, max_delay_ms: int) -> int:
     # Without a limit the power would overflow after some attempts.
     exponent = min(attempts, math.log(max_delay_ms) / math.log(BACKOFF_MULTIPLIER))
     return min(int(math.pow(BACKOFF_MULTIPLIER, exponent)), max_delay_ms)
+
+
+def assign_eager(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[LeaderAssignment]:
+    """Assign a Connect group eagerly; topics are not used."""
+    if spec.config_offset < config_offset(spec):
+        return Assignment(written(spec, profile.jdk, {}, error=CONFIG_MISMATCH))
+    shares = {worker: Share(ConnectorsAndTasks.of(), ConnectorsAndTasks.of()) for worker in spec.members}
+    turns = cycle(sorted(spec.members, key=utf16))
+    everything = configured(spec)
+    for connector in everything.connectors:
+        shares[next(turns)].start.connectors[connector] = None
+    for task in everything.tasks:
+        shares[next(turns)].start.tasks[task] = None
+    return Assignment(written(spec, profile.jdk, shares))
