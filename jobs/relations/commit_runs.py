@@ -23,12 +23,14 @@ RUNS: Final = f"""
   UNION SELECT a.until.partition, a.partition, a.until.offset
   FROM $assignments AS a WHERE a.cluster = :cluster AND a.group_id = :group_id AND a.kind = 'current'
     AND a.until.offset IS NOT NULL
+  -- An epoch is an edge of every partition, also of one whose owner stayed: commits of two epochs are two runs.
   UNION SELECT e.opened.partition, k.partition, e.opened.offset FROM $group_epochs AS e
   CROSS JOIN (SELECT DISTINCT partition FROM kept) AS k WHERE e.cluster = :cluster AND e.group_id = :group_id
   UNION SELECT e.ended.partition, k.partition, e.ended.offset FROM $group_epochs AS e
   CROSS JOIN (SELECT DISTINCT partition FROM kept) AS k WHERE e.cluster = :cluster AND e.group_id = :group_id
     AND e.ended.offset IS NOT NULL
 ), named AS (
+  -- Metadata is any text of a client: it names a committer only where it is the id of a member.
   SELECT DISTINCT member_id AS committer FROM $memberships WHERE cluster = :cluster AND group_id = :group_id
 ), stretched AS (
   SELECT *, sum(edge) OVER (PARTITION BY {KEY} ORDER BY log_offset, edge DESC
@@ -50,6 +52,7 @@ RUNS: Final = f"""
     lag(committer) OVER w AS committer_before
   FROM stretched WHERE edge = 0 WINDOW w AS (PARTITION BY {KEY} ORDER BY effective, log_offset)
 ), alone AS (
+  -- A topic that was made again counts from 0: its offsets do not go on from those of the old one.
   SELECT *, (is_tombstone OR coalesce(gone_before, TRUE) OR committed_offset < held_offset
     OR coalesce(topic_id <> held_topic_id, FALSE)) AS is_alone FROM linked
 ), begun AS (
@@ -62,6 +65,7 @@ RUNS: Final = f"""
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS run FROM begun
 ), summed AS (
   SELECT {KEY}, run, count(*) AS commits, max(log_offset) AS last_at,
+    -- Only one row of a run begins it, so that the maximum just picks that row's value.
     max(CASE WHEN begins = 1 THEN effective END) AS effective
   FROM numbered GROUP BY {KEY}, run
 )
@@ -96,6 +100,8 @@ The steps, each a row for each commit until the last one:
 A commit of a transaction holds from the end of the transaction on (``effective``), so commits are linked in that order;
 stretches follow the log, as the owner is that of the time of writing."""
 
+# What a transaction without a known end committed is in no run, and the answer says how much that is. Behind a later
+# tombstone it does not matter whether the transaction was committed: the offset is gone in both cases.
 LEFT_OUT: Final = f"""
 SELECT count(*) AS commits FROM $offset_commits AS c LEFT JOIN (
   SELECT {KEY}, max(log_offset) AS ended FROM $offset_commits

@@ -115,6 +115,7 @@ WITH steps AS ({_steps("rewinds")}), went_back AS (
     ON {_same("m", "s", ("cluster", "group_id"))} AND m.member_id = s.step.metadata
 ), owners AS (
   SELECT {", ".join(f"b.{name} AS {name}" for name in OF_RECORD)},
+    -- Partitions overlap for a moment in a cooperative rebalance: who of two owners went back is not known.
     CASE WHEN min(a.member_id) = max(a.member_id) THEN min(a.member_id) END AS owner
   FROM went_back AS b JOIN $assignments AS a ON {_same("a", "b", ("cluster", "group_id", "topic", "partition"))}
     AND a.kind = 'current' AND a.role = 'partition' AND a.since.partition = b.log_partition
@@ -143,6 +144,7 @@ WITH steps AS ({_steps("removals")}), removed AS (
     s.step.past_expiry AS past_expiry
   FROM steps AS s
 ), ends AS (
+  -- A coordinator writes all records of one operation with one time: an equal time joins offsets to their group.
   SELECT cluster, log_topic, log_partition, group_id, timestamp_ms, max(log_offset) AS group_end FROM $group_records
   WHERE cluster = :cluster AND is_tombstone AND record_type IN :types AND log_offset IS NOT NULL
   GROUP BY cluster, log_topic, log_partition, group_id, timestamp_ms
@@ -164,6 +166,7 @@ def removal_rows(
     ``topic_ends``: when topics were deleted (ms), by name; ``reach``: over which times each deletion is known.
     ``lines``: what brokers' application logs say of removals, by the group that they name (None: they name none).
     """
+    # Rows come in any order, and lines are sorted out once for each group, not for each of its partitions.
     of_group: dict[str, BrokerLines] = {}
 
     def about(group_id: str) -> BrokerLines:

@@ -32,6 +32,7 @@ POINTS: Final = f"""
 {in_order(OF_KEY, WANTED)}, steps_of_keys AS (
   SELECT {OF_KEY}, log_offset, effective, CASE WHEN NOT is_tombstone THEN committed_offset END AS committed,
     is_tombstone AND lag(is_tombstone, 1, FALSE) OVER of_key AS is_gone,
+    -- Another broker's clock may be behind: the time of a point is never before that of the commit before it.
     max(held_ms) OVER (PARTITION BY {OF_KEY} ORDER BY effective, log_offset
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS time_ms
   FROM kept WINDOW of_key AS (PARTITION BY {OF_KEY} ORDER BY effective, log_offset)
@@ -59,6 +60,7 @@ def trails_by_text(tables: TableReader, cluster: str) -> dict[str, RowKind]:
     for hour_ms, of_hour in tables.tuples(HOURS, cluster=cluster, since_ms=since_ms - HOUR_MS):
         commits += of_hour
         if commits > MOST_COMMITS:
+            # The hour that is one too many is left out as a whole: sums do not say where in it the limit is.
             since_ms = hour_ms + HOUR_MS
             break
     text = POINTS.format(

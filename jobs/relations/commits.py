@@ -34,12 +34,14 @@ def in_order(key: str, wanted: str) -> str:
     return f"""
 WITH mine AS (
   SELECT {key}, log_offset, timestamp_ms, is_tombstone, committed_offset, topic_id, commit_timestamp, expire_timestamp,
+    -- Only what a transaction committed waits for a marker. Without a producer the join finds none.
     metadata, CASE WHEN outcome = '{COMMITTED}' THEN producer_id END AS producer_id
   FROM $offset_commits WHERE {wanted} AND log_offset IS NOT NULL AND {COUNTS}
 ), ends AS (
   SELECT log_topic, log_partition, producer_id, log_offset AS marker, timestamp_ms AS marker_ms FROM $log_records
   WHERE cluster = :cluster AND {MARKER}
 ), ended AS (
+  -- A producer has one transaction at a time: its first marker behind a record is the end of that record's.
   SELECT m.log_topic, m.log_partition, m.log_offset, min(e.marker) AS marker, min(e.marker_ms) AS marker_ms
   FROM mine AS m
   JOIN ends AS e ON {PLACE.format("e")} AND m.producer_id = e.producer_id AND m.log_offset < e.marker
@@ -48,6 +50,7 @@ WITH mine AS (
   SELECT m.*, coalesce(n.marker, m.log_offset) AS effective, coalesce(n.marker_ms, m.timestamp_ms) AS held_ms
   FROM mine AS m LEFT JOIN ended AS n ON {PLACE.format("n")} AND m.log_offset = n.log_offset
 ), overtaken AS (
+  -- Coordinators keep the commit with the highest log offset, also where a transaction with a lower one ends later.
   SELECT *, max(log_offset) OVER (PARTITION BY {key} ORDER BY effective, log_offset
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newest_before FROM steps
 ), kept AS (

@@ -31,6 +31,7 @@ def _parts(name: str) -> str:
 
 def _at(end: str, condition: str, column: str = "since") -> str:
     """Return the first (``min``) or last (``max``) write that meets a condition, as a struct with ``column``."""
+    # Structs are compared by their first field: the offset decides, and the value beside it comes along without a join.
     return f"{end}(CASE WHEN {condition} THEN named_struct('log_offset', log_offset, '{column}', {column}) END)"
 
 

@@ -43,6 +43,7 @@ HOLES: Final = f"""
 placed AS (
   SELECT log_topic, log_partition, CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END AS first,
     log_offset AS last,
+    -- A batch keeps its bounds when compaction takes its first or last record: within them nothing was lost.
     {FIRST_OF_BATCH} AS base, {LAST_OF_BATCH} AS batch_end,
     batch_base IS NULL AS is_blind,
     CASE WHEN record_type IN {COMMITS} THEN 1 ELSE 0 END AS is_commit
@@ -119,6 +120,7 @@ SELECT g.log_topic AS log_topic, g.log_partition AS log_partition, g.first_offse
   g.last_offset AS last_offset,
   CASE
     WHEN d.first_offset IS NOT NULL THEN 'damaged'
+    -- The order is that of the proofs: damage was seen, markers are possible, a repeated key rules compaction out.
     WHEN is_blind AND g.last_offset - g.first_offset + 1 <= commits THEN 'unknown'
     WHEN g.log_topic IN :never OR first_repeat <= g.last_offset THEN 'missing'
     ELSE 'compaction'
@@ -270,6 +272,7 @@ class _Causes:
         """Return whether a hole between batches is damage, or loss. ``unseen``: as many may be control records."""
         if any(first <= damaged.first <= last for damaged in self._damage):
             return True
+        # Each of these offsets may be the marker of one of the commits before it.
         if last - first + 1 <= unseen:
             return False
         return not self._is_compacted or self._repeats_up_to(last)
@@ -278,6 +281,7 @@ class _Causes:
         """Return whether a key occurs twice up to an offset: then compaction has not been there."""
         looked_up_to = -1
         while not self._is_looked_up and self._repeat is None and looked_up_to < self._last:
+            # A repeat early in the log is found without a look at all keys; the shorter looks cost little.
             looked_up_to = min(self._last, max(FIRST_KEYS, looked_up_to * 16))
             (row,) = self._tables.rows(
                 "SELECT min(log_offset) AS first FROM (SELECT log_offset, "

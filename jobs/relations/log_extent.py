@@ -124,6 +124,7 @@ def _add_missing_ends(extents: Extents, tables: TableReader, cluster: str) -> No
         if extent.end is None and extent.asked is None:
             extent.gaps, extent.missing_end = replace(gaps, missing=first, lost=first), missing.reason
             extent.transactions_are_known = False
+        # The moment is before the end: what is lost behind it matters only where something is missing before it.
         elif gaps.missing >= 0:
             extent.gaps, extent.missing_end = replace(gaps, lost_later=True), missing.reason
 
@@ -271,6 +272,7 @@ def _times(tables: TableReader, cluster: str, wanted: list[tuple[Place, int]]) -
         return {}
     rows = tables.rows(
         "SELECT log_topic, log_partition, log_offset, timestamp_ms FROM $log_records "
+        # One text for all partitions: it may find these offsets in other partitions, too, where nobody asks for them.
         "WHERE cluster = :cluster AND log_topic IN :topics AND log_offset IN :offsets "
         "AND kind IN ('record', 'control')",
         cluster=cluster,
@@ -326,6 +328,7 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
         missing = max(missing, min(first, end) - 1)
         before_batch = first if bounds.base is None else min(first, bounds.base)
         is_damaged = any(hole.first < first for hole in damage)
+        # Behind a start that was read only compaction can have removed them; without it nobody knows what was there.
         if before_batch > 0 and (not extent.from_start or is_damaged):
             lost, lost_later = max(lost, min(before_batch, end) - 1), lost_later or before_batch > end
     behind = lost_behind(damage, bounds.last)

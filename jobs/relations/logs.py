@@ -56,6 +56,7 @@ WITH placed AS (
   SELECT {OF}, first_offset, last_offset, records, first_ms, last_ms, has_start
   FROM blocks WHERE records = last_offset - first_offset + 1
   UNION ALL
+  -- Only blocks with a hole come apart into records. Epochs may be null, which plain equality would not join.
   SELECT {OF_PIECE}, p.log_offset AS first_offset, p.log_offset AS last_offset, CAST(1 AS BIGINT) AS records,
     time_ms AS first_ms, time_ms AS last_ms, is_start AS has_start
   FROM placed AS p LEFT SEMI JOIN (SELECT * FROM blocks WHERE records < last_offset - first_offset + 1) AS b
@@ -134,6 +135,7 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
     )
     not_whole = {place[1] for place in (*lost.ranges, *lost.unreadable, *lost.unplaced) if place[0] in SHARE_TOPICS}
     whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
+    # Only share state of a group that the log of groups lacks asks whether that log is whole.
     groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and has_orphans(tables, cluster) else {}
     return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole, groups_ms)
 
@@ -266,6 +268,7 @@ def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROU
         ranges.setdefault(place, []).append(span)
     for place, end in ends_missing(tables, cluster).items() if GROUP_LOG in topics else ():
         if place not in ranges:
+            # How much is missing is not known: the one offset that must have been there stands for it.
             ranges[place] = [(end.last + 1, end.last + 1)]
     return replace(known, ranges=ranges)
 
@@ -293,6 +296,7 @@ def lost_before_records(tables: TableReader, cluster: str, topics: Sequence[str]
     for row in tables.rows(
         "SELECT log_topic, log_partition, min(first_offset) AS first_offset FROM $log_ranges "
         "WHERE cluster = :cluster AND log_topic IN :topics GROUP BY log_topic, log_partition "
+        # Where the start was read, compaction removed what is not there; without it the first offsets were never given.
         "HAVING count(CASE WHEN has_start THEN 1 END) = 0 AND min(first_offset) > 0",
         cluster=cluster,
         topics=topics,

@@ -87,6 +87,7 @@ def missing_ends(
     quiet = [LogTail(row["log_topic"], row["log_partition"], row["last_offset"], row["last_ms"]) for row in rows]
     lost = lost_records() if quiet else NOTHING_LOST
     doubtful = {*lost.ranges, *lost.unreadable, *lost.unplaced}
+    # Where records are lost or cannot be read, the state that would have to prove a missing end is itself in doubt.
     quiet = [tail for tail in quiet if (tail.topic, tail.partition) not in doubtful]
     if not quiet:
         return {}

@@ -30,6 +30,7 @@ WITH pending AS (
   SELECT {KEYS}, ended, each_of(pending) AS pending_commit FROM {ALL} AND cardinality(pending) > 0
 ), opened AS (
   SELECT {KEYS}, {_parts("p.pending_commit")},
+    -- Each producer has its own transaction; of several commits in one, the last would hold.
     row_number() OVER (PARTITION BY {KEYS}, p.pending_commit.producer_id ORDER BY p.pending_commit.log_offset DESC)
       AS nth
   FROM pending AS p WHERE {IS_OPEN}
@@ -119,6 +120,7 @@ WITH_ENDS: Final = f"""
 SELECT o.*, :run AS run_id, end_offset, end_offset_ms,
   CASE WHEN end_offset IS NOT NULL AND committed_offset >= 0 AND delivered >= 0 AND
       coalesce(topic_id = e_topic_id, TRUE)
+    -- Below zero is told only where the end was surely read after the commit: otherwise the end is just the older one.
     THEN CASE WHEN status <> 'share' AND timestamp_ms >= 0 AND end_offset_ms - timestamp_ms >= {CLOCK_TOLERANCE_MS}
       THEN end_offset - committed_offset
       ELSE greatest(0, end_offset - committed_offset - delivered) END END AS lag

@@ -48,9 +48,11 @@ WITH undecided AS (SELECT * FROM $log_records WHERE cluster = :cluster AND {UNDE
   FROM both_kinds
 ), told AS (
   SELECT {KEY}, outcome_before, CASE WHEN f.marker.log_offset IS NULL THEN '{OPEN}'
+    -- Since KIP-890 a transaction ends with a higher epoch than its records have; a lower one is of an older producer.
     WHEN f.marker.producer_epoch >= producer_epoch THEN f.marker.said ELSE '{UNKNOWN}' END AS outcome
   FROM followed AS f LEFT ANTI JOIN lost AS g ON {CROSSED} WHERE is_marker = 0
   UNION ALL
+  -- An anti join with its semi join, and no left join: that would give a record once for each hole behind it.
   SELECT {KEY}, outcome_before, '{UNKNOWN}' FROM followed AS f LEFT SEMI JOIN lost AS g ON {CROSSED} WHERE is_marker = 0
 )
 SELECT {KEY}, outcome FROM told WHERE outcome <> outcome_before

@@ -12,6 +12,7 @@ OF_LOG: Final = "log_topic, log_partition, group_id"
 
 def _varint(length: str) -> str:
     """Return SQL for the bytes of a zigzag varint that is not negative."""
+    # Seven bits in a byte, of which zigzag takes one for the sign once: 6, 13, 20 and 27 bits are left.
     steps = " ".join(f"WHEN {length} < {1 << bits} THEN {size}" for size, bits in enumerate((6, 13, 20, 27), start=1))
     return f"CASE {steps} ELSE 5 END"
 

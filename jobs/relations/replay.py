@@ -155,11 +155,13 @@ ranges AS (
       ELSE first_offset END AS begins
   FROM $log_ranges WHERE cluster = :cluster AND log_topic IN :topics
 ), unbroken AS (
+  -- The beginnings of unbroken stretches rise with the offset: the highest one so far is that of this range.
   SELECT *, max(begins) OVER (PARTITION BY {LOG} ORDER BY first_offset) AS unbroken_since,
     {_block("first_offset")} AS first_block, {_block("last_offset")} AS last_block
   FROM ranges
 ), pieces AS (
   SELECT {LOG}, first_offset, each_of(blocks) AS block, known FROM (
+    -- A range stands in each block that it touches: every row finds its range in its own block.
     SELECT *, numbers(first_block, last_block) AS blocks,
       named_struct('last_offset', last_offset, {", ".join(f"'{name}', {name}" for name in KNOWN)}) AS known
     FROM unbroken

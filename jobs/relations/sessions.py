@@ -14,6 +14,7 @@ from coordinator_core.history.memberships import COORDINATOR_AWAY, LEFT
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from jobs.tables.reader import TableReader
 
+# Who says that it leaves closes its session itself: it has lost none, even if it comes back under the same id.
 RETURNED = (
     "SELECT group_id, member_id, client_host, gone_partition, gone_offset, gone_ms, back_ms, history_complete FROM ("
     "SELECT m.group_id, m.member_id, m.client_host, m.went_by, m.hint, m.history_complete, "
@@ -30,6 +31,7 @@ RETURNED = (
 LIVES = f"""
 SELECT group_id, CASE WHEN group_type = '{GroupType.CONNECT}' THEN '{CONNECT_LOG}' ELSE '{GROUP_LOG}' END AS topic,
   e.opened.partition AS log_partition, min(e.opened.timestamp_ms) AS first_ms,
+  -- Counts of a column leave nulls out: fewer ends than epochs mean that one is open, so that there is no last time.
   CASE WHEN count(e.ended.timestamp_ms) = count(*) THEN max(e.ended.timestamp_ms) END AS last_ms,
   min(CASE WHEN e.history_complete THEN e.opened.timestamp_ms END) AS whole_ms
 FROM $group_epochs AS e WHERE e.cluster = :cluster

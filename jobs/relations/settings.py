@@ -39,6 +39,7 @@ GROUP BY timestamp_ms ORDER BY timestamp_ms
 RUNS: Final = """
 WITH numbered AS (
   SELECT resource_type, resource, name, value, timestamp_ms,
+    -- The two row numbers rise together while the value stays: their difference numbers the runs without a self-join.
     row_number() OVER (PARTITION BY resource_type, resource, name ORDER BY timestamp_ms)
     - row_number() OVER (PARTITION BY resource_type, resource, name, value ORDER BY timestamp_ms) AS run
   FROM $snapshot_settings WHERE cluster = :cluster AND name IN :names

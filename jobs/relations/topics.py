@@ -262,6 +262,7 @@ def _of_log(tables: TableReader, cluster: str, which: str = SAYS_SOMETHING) -> T
         first=seen.first,
     )
     history = fold_metadata_log(_records(log), begin)
+    # Only a broker that nobody fenced asks for the no-ops before quiet times: to find them takes the whole log.
     if history.brokers.has_unseen_ends and which not in WITH_QUIET.values():
         return _of_log(tables, cluster, WITH_QUIET[which])
     if seen.last_ms is not None:
@@ -296,6 +297,7 @@ def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
         f"SELECT max(log_offset) - min(log_offset) + 1 AS offsets, count(*) AS records {log} GROUP BY log_partition",
         **given,
     )
+    # Counting needs no order; only a log that has a hole is put in order to find where.
     if all(row["offsets"] <= row["records"] for row in counts):
         return None
     order = "OVER (PARTITION BY log_partition ORDER BY log_offset)"

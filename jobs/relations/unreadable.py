@@ -67,6 +67,7 @@ def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple
     runs = list(
         tables.rows(
             "SELECT log_topic, log_partition, min(log_offset) AS first, max(log_offset) AS last FROM ("
+            # Offset and row number rise together in a run, so that their difference is the same for all of it.
             "SELECT log_topic, log_partition, log_offset, log_offset - row_number() OVER ("
             f"PARTITION BY log_topic, log_partition ORDER BY log_offset) AS run FROM {some}) AS placed "
             f"GROUP BY log_topic, log_partition, run ORDER BY log_topic, log_partition, first LIMIT {MOST_RUNS + 1}",

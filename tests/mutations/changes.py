@@ -44,7 +44,8 @@ IN_ORDER: Final = re.compile(r"SELECT \* FROM \((.*)\) AS found ORDER BY [^()]*"
 
 def without_numbers(text: str) -> str:
     """Texts of one kind differ in the partitions and offsets that they name, and in how many there are."""
-    plain = re.sub(r"\s+", " ", re.sub(r"[0-9]+", "0", re.sub(r"'__[a-z_]+'", "'log'", text)))
+    uncommented = re.sub(r"\n *--[^\n]*", "", text)
+    plain = re.sub(r"\s+", " ", re.sub(r"[0-9]+", "0", re.sub(r"'__[a-z_]+'", "'log'", uncommented)))
     return re.sub(r"(WHEN 0 THEN -?0 )+", "WHEN 0 THEN 0 ", re.sub(r"\(0(, 0)+\)", "(0)", plain))
 
 
