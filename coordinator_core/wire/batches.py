@@ -110,6 +110,8 @@ def _block_columns(block: Block) -> Iterator[pa.RecordBatch | Damage]:
     low = 0
     while low < len(starts):
         done = int(total[low - 1]) if low else 0
+        # total[i] counts the records up to batch i, so that one search finds the batches that fit; at least one is
+        # taken.
         high = max(low + 1, int(np.searchsorted(total, done + GROUP_RECORDS, "right")))
         data, begins, ends = _bodies(block, starts[low:high], headers[low:high])
         high = low + len(begins)
@@ -180,5 +182,7 @@ def _group_columns(
     parts = []
     if len(records.batch):
         parts.append(columns_of_records(pa.py_buffer(data), octets, records, headers, starts + block.position))
+    # A batch without records has no row in the columns, but its offsets and its marker count: the reference gives it
+    # one.
     left = np.unique(np.concatenate([bounds.misfits, odd, np.flatnonzero(counts == 0)]))
     yield from _as_columns(_rows(block, starts[left].tolist()), parts)

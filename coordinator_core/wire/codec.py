@@ -73,6 +73,7 @@ def _length_reader(node: Sized | Array) -> Read:
 
     def read_units(data: bytes, position: int) -> tuple[int, int]:
         units, position = plain(data, position)
+        # Java writes the number of UTF-16 units, and 0 units for null.
         return units * 2 or -1, position
 
     return read_units
@@ -180,6 +181,7 @@ def tagged_reader(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytes, int, 
             size, at = read_unsigned_varint(data, at)
             end = need(data, at, size)
             name, read_value = known.get(tag, ("", None))
+            # A tag that comes twice would lose one of its values, and could not be written back.
             if tag in unknown or name in fields:
                 raise DecodeError(f"tag {tag} occurs twice", position=start)
             if read_value is None:
@@ -317,6 +319,7 @@ def _tagged_writer(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytearray, 
                     raise error.within(name) from None
                 entries[tag] = bytes(content)
         write_unsigned_varint(out, len(entries))
+        # Readers want ascending tags (KIP-482), those that no schema knows among the others.
         for tag in sorted(entries):
             write_unsigned_varint(out, tag)
             write_unsigned_varint(out, len(entries[tag]))

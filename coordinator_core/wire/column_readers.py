@@ -110,6 +110,7 @@ class SizedColumn:
         """See Column."""
         lengths, null = _read_lengths(self.node, cursor)
         starts = cursor.step(lengths)
+        # Behind the step the cursor is at the end of each value: starts and ends are all that Arrow needs to copy them.
         offsets, content = cursor.source.gather(starts, cursor.at)
         buffers = [bitmap(null), pa.py_buffer(offsets), content]
         # Arrow does not check UTF-8 in buffers that it is given. Nearly all text is ASCII, which needs no check.
@@ -143,6 +144,7 @@ def _is_ascii(content: pa.Buffer) -> bool:
 
 def _fail_invalid_text(values: pa.BinaryArray, cursor: Cursor) -> None:
     try:
+        # One cast checks all values; only where it fails each one is tried, to find the rows that are to blame.
         values.cast(pa.string())
     except pa.ArrowInvalid:
         cursor.fail(np.array([value is not None and not _is_utf8(value) for value in values.to_pylist()]))
@@ -179,6 +181,7 @@ class ArrayColumn:
             child = self.element.read(cursor.spread(starts, counts)) if len(starts) else None
         if child is None:
             child = pa.array([], self.arrow_type.value_type)
+        # offsets[i] is where row i starts among all elements: one cumulative sum instead of a loop over rows.
         offsets = np.zeros(len(cursor) + 1, np.int32)
         np.cumsum(counts, out=offsets[1:])
         buffers = [bitmap(null), pa.py_buffer(offsets)]

@@ -72,6 +72,8 @@ def _bounded(into: Callable[[Any, bytearray], int], data: bytes | memoryview) ->
         try:
             return memoryview(target)[: into(data, target)]
         except cramjam.DecompressionError as error:
+            # The codecs say only in words that the buffer was too small; the true size is in no header that could be
+            # believed.
             if "whole buffer" not in str(error):
                 raise
         if size == MAX_BATCH_BYTES:

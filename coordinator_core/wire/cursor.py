@@ -48,6 +48,7 @@ class RowBytes:
         if len(array) == 0:
             offsets = np.zeros(1, np.int64)
         else:
+            # A slice shares the buffers of the whole array: its own offsets are only some of those that lie there.
             offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
         if buffer is None or buffer.size < _PADDING:
             content = b"" if buffer is None else buffer.to_pybytes()
@@ -123,6 +124,7 @@ class Cursor:
 
     def spread(self, starts: Ints, counts: Ints) -> Cursor:
         """Return a cursor over the elements of an array in each row: ``counts`` of them, beginning at ``starts``."""
+        # entries[j] is the row of element j: row i stands there counts[i] times.
         entries = np.repeat(np.arange(len(self)), counts)
         return self.over(entries, starts, self.end[entries])
 

@@ -236,6 +236,7 @@ def _decode_short(schema: EmbeddedSchema, version: int, data: bytes, position: i
 def _decode_versionless(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields]:
     """The highest version that the bytes are long enough for."""
     lowest, *higher = schema.message.versions
+    # Nothing in the bytes names the version, and an older one would leave the newer fields behind it as rest.
     for version in reversed(higher):
         try:
             return version, _decode_fields(schema, version, data, 0)

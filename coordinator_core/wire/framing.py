@@ -78,6 +78,7 @@ def scan(
             yield from _split(data, position, starts, wrong)
             return
         wanted = batch_size(data, end) if _plausible(data, end) else UP_TO_MAGIC
+        # The next batch goes on behind the chunk: it is read again from its start, in a chunk that can hold all of it.
         if len(data) - end < wanted <= min(size - position - end, MAX_BATCH_BYTES):
             yield from _split(data, position, starts, wrong)
             position += end
@@ -185,6 +186,7 @@ def _walk(data: bytes, limit: int) -> tuple[list[int], int]:
     unpack, least = LENGTH.unpack_from, MIN_LENGTH
     while at < limit and at + UP_TO_MAGIC <= size:
         length = unpack(data, at + 8)[0]
+        # The same as _plausible, written out: this loop runs once for each batch of a log.
         if data[at] or not least.get(data[at + MAGIC_AT], length + 1) <= length <= MAX_BATCH_BYTES:
             break
         end = at + LOG_OVERHEAD + length
@@ -259,11 +261,13 @@ def _next_batch(read_at: ReadAt, size: int, position: int, stop: int, budget: in
             wanted = batch_size(data, at)
             if wanted > size - position - at:
                 continue
+            # Bytes may look like very many large batches, each of which would be read to its end for its checksum.
             budget -= wanted
             if budget < 0:
                 return None, 0
             if _right_at(read_at, size, position + at):
                 return position + at, budget
+        # Chunks overlap by a header less one byte, as one may lie across their edge.
         position += max(len(data) - UP_TO_MAGIC + 1, 1)
     return None, budget
 
@@ -274,6 +278,7 @@ def _candidates(data: bytes, limit: int) -> list[int]:
     count = min(len(octets) - UP_TO_MAGIC + 1, limit)
     if count <= 0:
         return []
+    # No offset reaches 2**56, so that its first byte is 0; magic is 2 at most. Both together drop nearly all bytes.
     likely = np.flatnonzero((octets[:count] == 0) & (octets[MAGIC_AT : MAGIC_AT + count] <= 2))
     return [at for at in likely.tolist() if _plausible(data, at) and batch_size(data, at) <= MAX_BATCH_BYTES]
 

@@ -143,6 +143,7 @@ class _Source:
     def _array(self, node: Array) -> str:
         count, value = self._length(node), self._name()
         self._unless_null(node, count, value)
+        # An element takes a byte at least: a larger count is damage, and must not make a list of its size.
         self._emit(f"if {count} > {MAX_ARRAY} or {count} > size - at: raise ValueError")
         element = node.element
         if isinstance(element, Scalar) and element.name in _FORMATS:
@@ -175,6 +176,7 @@ class _Source:
         self._emit("if data[at] == 0:", "    at += 1")
         for tag, slot in node.tagged:
             if isinstance(slot.node, Scalar) and tag < 128:
+                # One field, its tag and its size are always these three bytes: one comparison instead of three varints.
                 head = bytes([1, tag, SCALAR_SIZES[slot.node.name]])
                 self._emit(f"elif data[at:at + 3] == {head!r}:", "    at += 3")
                 self._depth += 1

@@ -82,6 +82,7 @@ def _or_null(parts: Iterator[Part], values: pa.Array) -> Iterator[Part]:
 
 def _list_parts(values: pa.ListArray, node: Array) -> Iterator[Part]:
     elements = values.flatten()
+    # Nulls have no elements: the offsets are counted anew, as a slice or a null of Arrow may cover some.
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(pc.list_value_length(values).fill_null(0).to_numpy(), out=offsets[1:])
     listed = (

@@ -112,6 +112,7 @@ def in_file_order(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     Records of one batch must be in one part, in order.
     """
     whole = pa.concat_batches(parts)
+    # Records of a batch share its position: a stable sort leaves them in their order.
     return whole.take(np.argsort(whole.column("batch_position").to_numpy(), kind="stable"))
 
 

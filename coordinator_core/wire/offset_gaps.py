@@ -65,6 +65,7 @@ class _Repeats:
         start, size = 0, FIRST_KEYS
         while self.first is None and start < len(keys):
             self._look(keys[start : start + size], offsets[start : start + size])
+            # Each look is larger: where nothing was compacted the first one ends it, and most keys are never compared.
             start, size = start + size, size * 4
 
     def _look(self, keys: pa.Array, offsets: Ints) -> None:
@@ -144,6 +145,7 @@ class OffsetGaps:
                 if 0 < low <= high and self._first_hidden is None and (blind[number] or blind_before[number]):
                     self._first_hidden = low
                 if commits is not None and blind[number] and low > 0:
+                    # Each commit may be of a transaction of its own, whose marker a consumer does not see.
                     since, self._commits_at_hole = int(commits[number]) - self._commits_at_hole, int(commits[number])
                     if high - low < since:
                         continue
@@ -179,6 +181,7 @@ class OffsetGaps:
         """The highest offset below ``end`` that has no record, -1 if there is none; None: in all of the log."""
         if end is None:
             return self._last_missing[-1] if self._last_missing else -1
+        # Rows come in the order of the log, so that the holes are noted in order, too.
         index = bisect_left(self._first_missing, end) - 1
         return min(self._last_missing[index], end - 1) if index >= 0 else -1
 

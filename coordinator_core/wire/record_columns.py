@@ -75,10 +75,12 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
     order = np.argsort(-counts, kind="stable")
     at, slot, stop = starts[order], first[order], ends[order]
     step = 0
+    # together: how many batches have more than k records, for k = 0, 1, ...: one search says it for all k.
     for together in np.searchsorted(-counts[order], -np.arange(counts.max(initial=0)), "left").tolist():
         if together < FEW_BATCHES:
             break
         at[:together] = _after_records(octets, at[:together])
+        # Record k of a batch stands k places behind the batch's first one, whatever order they are found in.
         after[slot[:together] + step] = at[:together]
         step += 1
     for rank in range(int(np.count_nonzero(counts > step))):
@@ -86,6 +88,7 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
         ends_of_rest = _walk(data, int(at[rank]), int(stop[rank]), more)
         after[batch_slot : batch_slot + len(ends_of_rest)] = ends_of_rest
         at[rank] = ends_of_rest[-1] if len(ends_of_rest) == more else -1
+    # Right lengths lead to just the end of the batch: any other place says that one of them is wrong.
     misfit[order] |= at != stop
     # A record begins where the one before it ends; the first of a batch, where the batch begins.
     before = np.empty_like(after)
@@ -162,9 +165,11 @@ def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:
     odd = np.zeros(len(ends), np.bool_)
     length, at = _varints(octets, bounds.before, odd)
     odd |= at + length != ends
+    # at + 1: the byte of attributes, of which no bit is used in a record. A delta of times has 64 bits, not 32.
     timestamp_delta, at = _varints(octets, at + 1, odd, 10)
     offset_delta, at = _varints(octets, at, odd)
     key_length, key_at = _varints(octets, at, odd)
+    # The length of a null is -1, and it takes no bytes.
     value_length, value_at = _varints(octets, key_at + np.maximum(key_length, 0), odd)
     headers_at = value_at + np.maximum(value_length, 0)
     # The last byte is the number of headers, and 0.

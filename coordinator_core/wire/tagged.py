@@ -39,11 +39,14 @@ class TaggedColumns:
     def _read_field(self, cursor: Cursor, tag: int, parts: list[tuple[Ints, Ints, Ints]]) -> pa.Array:
         entries, starts, ends = parts[0]
         if len(parts) > 1:
+            # A tag may be the first field of some rows and the second of others: its places are brought into the order
+            # of rows.
             entries, starts, ends = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             order = np.argsort(entries)
             entries, starts, ends = entries[order], starts[order], ends[order]
         content = cursor.over(entries, starts, ends)
         array = self.columns[tag][1].read(content)
+        # A field that is shorter than its size says is for the plain decoder, which names the place.
         content.fail(content.at != content.end)
         return expand(array, entries, len(cursor))
 

@@ -87,6 +87,7 @@ def _coded_integers(values: NDArray[np.integer]) -> Const | Coded | None:
         return Const(str(low))
     if high - low < max(SHORT_RANGE, len(values) // 8):
         return Coded(pa.array(np.arange(low, high + 1)).cast(TEXT), (values - low).astype(np.int32))
+    # Rows of one batch or partition stand together: a word for each run may do where the range is too long.
     starts, codes = _runs(values[1:] != values[:-1])
     return Coded(pa.array(values[starts]).cast(TEXT), codes) if 4 * len(starts) <= len(values) else None
 
@@ -308,6 +309,7 @@ def _by_word(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> Part:
     """Converts distinct values only, if they are clearly fewer than the rows."""
     coded = column.dictionary_encode()
     if 2 * len(coded.dictionary) > len(column) and not column.null_count:
+        # Where most values differ a dictionary only costs: they are converted as they stand.
         return Plain(convert(column))
     words = convert(coded.dictionary)
     return _with_nulls(_coded(words, coded.indices.fill_null(0).to_numpy()), column)

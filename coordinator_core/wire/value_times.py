@@ -61,6 +61,7 @@ class ValueTimes:
             return rows
         lacking = lack_times(rows)
         wanted = pc.fill_null(rows.column("offset"), -1).to_numpy()
+        # at[i] is where offset i would stand among the known ones: it has a time only if that very offset stands there.
         at = np.minimum(np.searchsorted(self._offsets, wanted), len(self._offsets) - 1)
         found = lacking & (self._offsets[at] == wanted) & (self._times[at] >= 0)
         own = pc.fill_null(rows.column("timestamp"), -1).to_numpy()
@@ -87,6 +88,7 @@ def in_order(times: Sequence[int]) -> list[int]:
     last_of: list[int] = []
     before: list[int] = []
     for number, time_ms in enumerate(times):
+        # The longest subsequence that does not go back: ends stays sorted, so that each record takes one binary search.
         length = bisect_right(ends, time_ms)
         before.append(last_of[length - 1] if length else -1)
         if length == len(ends):

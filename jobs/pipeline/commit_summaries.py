@@ -140,6 +140,8 @@ class _Update:
         again = {partition for partition, first in firsts.items() if first <= ends.get(partition, -1)}
         revised = {row["log_partition"] for row in self._found.rows(REVISED, **self._given)}
         if revised:
+            # An outcome that was counted as known, and is another now, is in the sums already: only a new pass takes
+            # it out.
             again |= {row["log_partition"] for row in self._found.rows(UNEXPECTED, **self._given)}
         return CommitNews(sorted(firsts.keys() | revised), sorted(again), bool(revised))
 

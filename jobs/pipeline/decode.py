@@ -63,6 +63,7 @@ def run(tables: Tables) -> list[RunRow]:
         runs.account_ingest(tables, name)
     rows = []
     for run_id, records in runs.undecoded(tables):
+        # Outcomes first: the counts are of rows as they will stay, and the summaries below sum what holds.
         pass_on(tables, run_id)
         balances = runs.balance(tables, run_id) if records else []
         rows += runs.account_decode(tables, run_id, balances)

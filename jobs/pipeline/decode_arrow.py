@@ -86,6 +86,7 @@ def _typed_records(batch: pa.RecordBatch, family: Family) -> TableRows:
         elif wanted.any():
             some = batch.filter(pa.array(wanted))
             yield from _some(table, some, work(some, _only(records, wanted), family))
+    # Most of a log is commits: their bytes are dropped only where the columns were seen to give back the same ones.
     kept = pa.array(~(records.good & (~commits | _reproduced(batch, records, family))))
     raw = {name: pc.if_else(kept, batch.column(name), pa.scalar(None, pa.binary())) for name in GIVEN_BACK}
     yield LOG_RECORDS, rows_of(LOG_RECORDS, batch, raw)
@@ -106,6 +107,7 @@ def _reproduced(batch: pa.RecordBatch, records: DecodedRecords, family: Family) 
 
 def _only(records: DecodedRecords, wanted: Mask) -> DecodedRecords:
     """Return what was decoded of some rows, which are counted again from 0."""
+    # number[i] is the new number of row i, if it is wanted: as many wanted rows stand before it.
     number = np.cumsum(wanted) - 1
     return DecodedRecords(
         _picked(records.keys, wanted, number), _picked(records.values, wanted, number), records.good[wanted]
@@ -208,6 +210,7 @@ def _field(decoded: Decoded, types: Iterable[int], name: str, of_type: pa.DataTy
     columns = [expand(group.values.field(name), group.rows, count) for group in groups if _has(group, name)]
     if not columns:
         return pa.nulls(count, of_type)
+    # Each row is of one type, so that at most one of the columns has a value there.
     return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
 
 
@@ -231,6 +234,7 @@ def _type_columns(batch: pa.RecordBatch, records: DecodedRecords, family: Family
     types = records.keys.numbers
     schemas = record_schemas(family)
     names = pa.array([schema.name for schema in schemas.values()])
+    # A type without a schema has no index, so that take gives it null for a name.
     name_of = pc.index_in(pa.array(types), pa.array(list(schemas), pa.int16()))
     absent = batch.column("value").is_null()
     return {

@@ -69,6 +69,7 @@ def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], repor
         return
     engine = tables.engine()
     around = {name: SharedFacts.read(engine, name) for name in newest}
+    # What is expensive to read is left out of the first comparison: most nights end with it.
     now["around"] = {name: each.digest(engine, name) for name, each in around.items()}
     now["whole_from"] = {name: each.whole_from() for name, each in around.items()}
     # Where no pages are kept, nothing says how long what is known of a group holds.
@@ -88,6 +89,8 @@ def _update(tables: Tables, limits: Thresholds, newest: Mapping[str, str], repor
             rows, pages = made_findings.here(tables, changed, limits, parts, around, report_page)
             now["has_pages"] = keeps_pages and not pages["summary"].null_count
             if keeps_pages:
+                # Pages before findings: both have the same note only when both are written, and only then are they
+                # believed.
                 tables.replace(GROUP_PAGES, pages, json.dumps(now, sort_keys=True))
     tables.replace(FINDINGS, rows, json.dumps(now, sort_keys=True))
 

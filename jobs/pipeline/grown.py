@@ -63,6 +63,7 @@ def rest(
         return None
     given: dict[str, Value] = {"cluster": cluster, "sources": sorted(logs), "snapshots": snapshots}
     strays = list(engine.tuples(STRAYS, **given))
+    # A snapshot of the same name from another place is the same snapshot, which only a look at its records tells.
     if not all(is_of_segment for _, is_of_segment in strays):
         return None
     places = sorted({row[end] for row in known.values() for end in ("first", "last")})

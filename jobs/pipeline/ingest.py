@@ -40,6 +40,8 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[RunRow]:
     run_id = runs.new_run_id()
     tables.create(RUNS)
     typed_tables.create(tables)
+    # A killed run may have filled some of the typed tables: their rows go before any row is compared with what is
+    # there.
     typed_tables.take_back(tables)
     unfinished = [row for name in runs.unaccounted(tables) for row in runs.account_ingest(tables, name, cluster)]
     if not dumps:
@@ -65,6 +67,7 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
     """Append the records that are not in the tables yet, and merge new facts into those that are."""
     for number, dump in enumerate(dumps):
         _take(tables, dump, cluster, run_id, f"{run_id}/{number}")
+    # Only now: the marker that ends a transaction may be in a later dump than its records.
     _settle(tables, cluster, run_id)
 
 
@@ -100,6 +103,7 @@ def _within(cluster: str, extents: list[DumpExtent]) -> tuple[str, dict[str, Val
     It is SQL for ``TableReader``, and the values that it names.
     """
     values: dict[str, Value] = {"cluster": cluster}
+    # Rows without a place can be anywhere, so that each of them may be one of the dump.
     places = ["stray IS NOT NULL"]
     for number, (topic, partition, first) in enumerate(extents):
         of_partition = "" if partition is None else f"AND log_partition = {partition} "

@@ -79,6 +79,7 @@ def _since(tables: TableReader, cluster: str, done: str) -> int | None:
         )
     )
     new = [row for row in spans if row["new_ms"] is not None]
+    # Behind the last known record nothing was certain: a snapshot from then on is judged again with what followed.
     times = [row["new_ms"] if row["known_ms"] is None else min(row["new_ms"], row["known_ms"]) for row in new]
     if snapshots["first"] is not None:
         times.append(snapshots["first"])

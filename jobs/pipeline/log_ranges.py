@@ -57,6 +57,7 @@ def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
     again = _learned(engine, given) if done else []
     if not again:
         few = engine.up_to(tables.limits.rows, TO_ORDER, **given)
+        # A range is of one run: new runs add ranges, and never make an older one longer.
         rows = few.made(RANGES.format(which=NEW), LOG_RANGES.schema, block=BLOCK, **given)
         written_files.append(tables, LOG_RANGES, rows, f"{upto}/{cluster}")
         return

@@ -36,6 +36,7 @@ def here(
     kept, new, pages = [], list[dict[str, object]](), list[dict[str, object]]()
     for row in engine.rows("SELECT * FROM $findings"):
         cluster, group_id = row["cluster"], row["group_id"]
+        # Rows about a cluster rest on all of its groups, and are made again with any of them.
         if cluster in again and group_id is None:
             continue
         groups = again.get(cluster, set())
@@ -53,6 +54,7 @@ def here(
     about, storms = list[dict[str, object]](), dict[str, list[CoveredRows]]()
     for cluster in changed:
         of_cluster = (_row(row) for row in (*kept, *new) if row["cluster"] == cluster and row["kind"] in COVERED)
+        # After the groups: a storm is made of their findings, kept ones among them, and marks those that it covers.
         found, storms[cluster] = about_one(tables, cluster, of_cluster, limits)
         about += [{"cluster": cluster, **row._asdict()} for row in found]
     parts_of_table = [_marked(kept, storms), _marked(new, storms), about]

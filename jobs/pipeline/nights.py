@@ -51,6 +51,8 @@ def count(tables: Tables, night: str) -> int:
     clusters = [row["cluster"] for row in engine.rows("SELECT DISTINCT cluster FROM $group_states")]
     rows = [_row(engine, cluster, night) for cluster in sorted(clusters)]
     if unfinished := _unfinished(engine):
+        # A killed night would be counted beside the one that completes it, and a trend would show its half-made
+        # numbers.
         kept = [row for row in engine.rows("SELECT * FROM $nights") if row["night"] not in unfinished]
         tables.replace(NIGHTS, few(NIGHTS, [*kept, *rows]))
     elif rows:

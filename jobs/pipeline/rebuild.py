@@ -75,6 +75,8 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
         InputError: the tables are in an object store.
     """
     wanted = set(names)
+    # A checkpoint only sums up the log of a table: without a damaged one Delta reads that log, and no row is made
+    # again.
     dropped = {name: _drop_checkpoints(tables, name, now) for name in sorted(wanted)}
     repaired = {name: str(place) for name, place in dropped.items() if place is not None}
     wanted -= set(repaired)
@@ -126,6 +128,7 @@ def _drop_checkpoints(tables: Tables, name: str, now: datetime) -> Path | None:
     if not list(find(tables.location, [name], COMPANIONS)):
         return aside
     for file, place in moved.items():
+        # The log alone does not make the table whole: the checkpoints go back, so that it is set aside as it was found.
         place.rename(file)
     aside.rmdir()
     return None

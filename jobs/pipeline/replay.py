@@ -105,6 +105,7 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
     Raises:
         InputError: the tables do not exist, or do not match this release.
     """
+    # Both come before the replay: it asks what the log lacks from the ranges, and reads commits from the summaries.
     for table in (*HISTORY.values(), GROUP_STATES, REPLAYED):
         tables.create(table)
     log_ranges.update(tables)
@@ -203,6 +204,8 @@ class _Run:
         require_one_cluster(engine, self._cluster, topics)
         if topics is not None:
             _write_topics(self._tables, self._cluster, topics)
+        # Before the first replay there is nothing to begin again, so that rows without a state would stay beside the
+        # new ones.
         if self._span.is_first:
             self._delete_rows_without_states()
         engine, count = self._by_size(engine, rebuilds=rebuilds)
@@ -308,6 +311,8 @@ class _Run:
         counts = staged.counts()
         if counts[MARKS]:
             for name in FOLDED.values():
+                # The new rows are staged already: a run that is killed between the two finds the group among them, and
+                # repeats both.
                 self._tables.delete(HISTORY[name], staged.groups_begun_again())
         if counts[GROUPS]:
             # Open violations of the previous run: the records of this run may complete the operation.
@@ -317,6 +322,7 @@ class _Run:
             if counts[name]:
                 put_rows(self._tables, HISTORY[name], staged.rows(HISTORY[name]))
         if counts[GROUPS]:
+            # States come last: until they name the run, its records count as new, and a killed run is simply repeated.
             states = staged.states(self._span.seen)
             self._tables.merge(GROUP_STATES, states, _all_columns(GROUP_STATES), insert=True)
         return ReplaySummary(
@@ -349,6 +355,7 @@ def _all_columns(table: Table) -> dict[str, str]:
 def _write_topics(tables: Tables, cluster: str, history: TopicHistory) -> None:
     """Make the intervals of the history the rows of ``topic_history``; what a late part of the log denies goes."""
     intervals = list(history.intervals())
+    # A table that is written anew is a new version, after which others would make again what they made from it.
     if set(intervals) == set(_stored_topics(tables, cluster)):
         return
     rows = few(TOPIC_HISTORY, (_topic_row(cluster, interval) for interval in intervals))

@@ -93,6 +93,7 @@ def fold(
         if row.state == "":
             output.mark(row.log_topic, row.group_id)
             continue
+        # Rows of a group are neighbours: the next id is the end of the one before, and one state is in memory.
         if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
             if group is not None:
                 group.finish(output)
@@ -165,6 +166,7 @@ class _GroupReplay:
         return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, None, NO_BATCH)
 
     def finish(self, output: _Output) -> None:
+        # Open rows are written with the state: readers see them now, and the next run replaces them by their key.
         output.add(self.log_topic, self.group_id, self._fold.changed_rows())
         output.add_state(self.log_topic, self.group_id, self._last, self._fold.state())
 

@@ -42,6 +42,7 @@ class Replayed:
 
     def rows(self, table: Table) -> Rows:
         """Return the rows for a history table. A violation that one record has twice is returned once."""
+        # A merge wants each key once, and only violations can come twice, of one record.
         distinct = "DISTINCT" if table is HISTORY[FOLDED[Violation]] else ""
         fields = (f"r.{table.name}.{name} AS {name}" for name in table.schema.names if name != CLUSTER.name)
         text = f"SELECT {distinct} cluster, {', '.join(fields)} FROM $replayed AS r WHERE {table.name} IS NOT NULL"

@@ -150,6 +150,7 @@ def _broken(taken: list[Taken], last: Mapping[tuple[str, int | None], int]) -> l
 
     ``last``: the last offset of earlier runs. The log itself is not read: it grows with each night.
     """
+    # Offsets are distinct: as many of them as the span is long leave no hole, and no row has to be put in order.
     whole = [row for row in taken if row.offsets == row.records == row.last_offset - row.first_offset + 1]
     joining = [row for row in whole if last.get((row.log_topic, row.log_partition)) in (None, row.first_offset - 1)]
     return [row for row in taken if row not in joining]
@@ -211,6 +212,8 @@ def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -
 def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
     """Return what a run added, and how much of it is in the decoded tables and in quarantine."""
     engine = tables.engine()
+    # What came in is counted in the log, what went out in the other tables: a count kept while writing would prove
+    # nothing.
     went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
     for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE):
         counts = (

@@ -55,6 +55,7 @@ def changes(
             wanted += [file.path for file in changed if file.size or file.path == os.path.abspath(path)]
         elif changed or not files:
             wanted.append(path)
+        # All of them are remembered, empty ones too: the next night need not look at them again.
         new += changed
     return Changes(wanted, new)
 

@@ -101,6 +101,7 @@ def _new(tables: Tables, table: Table, rows: Sequence[Row]) -> list[Mapping[str,
     times = sorted({row["timestamp_ms"] for row in rows})
     text = f"SELECT {', '.join(table.key)} FROM ${table.name} WHERE cluster = :cluster AND timestamp_ms IN :times"
     known = set(tables.engine().tuples(text, cluster=rows[0]["cluster"], times=times))
+    # Backwards and back again: of rows with one key the first stays, in the order of the file.
     of_key = {tuple(row[name] for name in table.key): row for row in reversed(rows)}
     return [row for key, row in of_key.items() if key not in known][::-1]
 

@@ -51,6 +51,8 @@ def take_back(tables: Tables) -> None:
     """Delete the rows of runs that were killed before ``log_records`` had them."""
     newest = newest_run(tables, "ingest")
     for table in TYPED.values():
+        # The log itself is never taken back: its rows are whole, as those of the other tables were written before
+        # them.
         killed = [] if table is LOG_RECORDS else runs_behind(tables, table, newest)
         if killed:
             columns = ("run_id", *PLACE)

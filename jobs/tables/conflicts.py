@@ -67,8 +67,10 @@ def repeated(name: str, write: Callable[[], T], operations: Callable[[float], It
             if found is None:
                 raise
             others = sorted(set(operations(began)))
+            # Without any named commit nobody knows what the other program did, and the rows may rest on what is gone.
             is_safe = adds or found[0] == LATE or (bool(others) and MAINTENANCE.issuperset(others))
             if is_safe and attempt < ATTEMPTS:
+                # Not all writers wait equally long: two that failed together would meet again.
                 time.sleep(PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
                 continue
             named = f" ({', '.join(others)})" if others else ""

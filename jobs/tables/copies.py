@@ -103,6 +103,7 @@ class TableCopies:
         names = [*self._places]
         with ThreadPoolExecutor(ASKED_TOGETHER) as together:
             for name, state in zip(names, together.map(self._state, names), strict=True):
+                # Also those that were too large: they may have been thinned out since.
                 if state is None or state != self._states.get(name):
                     self.forget(name)
 

@@ -359,6 +359,7 @@ class Tables:
                 raise
             finally:
                 if self._copies is not None:
+                    # Also after an error: Spark may have committed before it failed to say so.
                     self._copies.forget(table.name, grown_by)
 
     def fence(self, table: Table, token: str) -> None:

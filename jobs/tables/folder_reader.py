@@ -88,6 +88,8 @@ class FolderReader:
                 yield pa.RecordBatch.from_pylist([], schema)
         except (DeltaError, OSError) as error:
             if self._is_local:
+                # delta-rs says only that a file is missing; which table is damaged, and what to run, is found in the
+                # folder.
                 check(self.location, self._known, {})
             raise InputError(f"the tables at {self.location} cannot be read: {_one_line(error)}") from error
 
@@ -96,6 +98,7 @@ class FolderReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield what a function makes of the rows of a query in this order, with these columns and types."""
         names = ", ".join(f"{name} NULLS FIRST" for name in order)
+        # As Spark sorts: a state has no place in the log, and must come before the records of its group.
         text = f"SELECT * FROM ({sql}) AS found ORDER BY {names}" if order else sql
         for batch in function(self.batches(text, **values)):
             yield batch.select(schema.names).cast(schema)

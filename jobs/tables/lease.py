@@ -179,6 +179,7 @@ class Lease:
     def renew(self) -> None:
         """Extend the lease by its full length from now."""
         with self._renewing:
+            # Taken before the row is written: the lease counts from a time at which nobody else can have had it.
             began = _now()
             if self._update({"expires_at": began + self._length}, self.owner):
                 self._confirmed = began
@@ -188,6 +189,7 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease if this process still holds it."""
+        # First, so that the next run of this process may take the lease even if the table cannot be written now.
         _HELD.discard(LeaseOwner.parse(self.owner).token)
         self._update({"owner": None, "expires_at": _now()}, self.owner)
 
@@ -200,6 +202,7 @@ class Lease:
         Raises:
             LeaseLostError: another run has taken the lease.
         """
+        # Below 0 the clock was set back: how long the lease was held is not known, and the row is asked.
         is_fresh = timedelta(0) <= _now() - self._confirmed < self._length * 2 / 3
         if self._lost is None and (ask or not is_fresh):
             self.renew()
@@ -287,10 +290,12 @@ def held(
     """
     lease = Lease(tables, name, length)
     before = lease.acquire()
+    # From here on each commit asks; what came before, such as the row of the lease itself, must not.
     before_check, tables.check_lease = tables.check_lease, lease.check
     done = threading.Event()
 
     def renew() -> None:
+        # Three times in its length: one renewal may fail before the lease stops to count as fresh.
         while not done.wait(length.total_seconds() / 3):
             try:
                 lease.renew()

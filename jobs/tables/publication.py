@@ -56,6 +56,8 @@ def take_back(tables: Tables) -> bool:
     note = tables.properties(LEASES).get(NOTE)
     if not note:
         return False
+    # The note goes last: a run that is killed here leaves it, and the next one finds which tables are restored
+    # already.
     for name, planned in json.loads(note).items():
         _restore(tables, name, Planned(*planned))
     end(tables)

@@ -80,6 +80,7 @@ def _submitted(wanted: SparkSettings) -> SparkSession:
     submitted = SparkConf()
     builder = SparkSession.builder
     for key, value in {**DELTA_CONF, **wanted.conf}.items():
+        # Who submits knows the cluster: what is given there counts more than our defaults.
         if not submitted.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()

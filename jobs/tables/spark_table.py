@@ -76,6 +76,8 @@ class SparkTable:
             yield rows_here(rows)
             return
         for number in range(pieces):
+            # Slices by the hash of the key need no order, which a limit with an offset would need, and a sort for each
+            # slice.
             yield rows_here(rows.where(f"pmod(xxhash64({', '.join(self._table.key)}), {pieces}) = {number}"))
 
     def optimize(self) -> None:
@@ -105,6 +107,8 @@ class SparkTable:
             options["userMetadata"] = note
         selected = self._in_spark(given).select(*self._table.schema.names)
         if self._table.order:
+            # Within files only: statistics of row groups let a question skip the others, and no shuffle is needed for
+            # that.
             selected = selected.sortWithinPartitions(*self._table.order)
         writer = selected.write.format("delta").mode(mode).options(**options)
         if is_catalog_name(self._location):

@@ -100,6 +100,7 @@ class WorkingCopy:
             if most_bytes is not None and sum(sizes.values()) > most_bytes:
                 return False
             self._place.mkdir(parents=True, exist_ok=True)
+            # Without its manifest a copy is nobody's: a run that is killed from here on leaves nothing to go on from.
             (self._place / MANIFEST).unlink(missing_ok=True)
             for name in COPIED.keys() - (names - {*stale}):
                 shutil.rmtree(self._place / name, ignore_errors=True)
@@ -158,6 +159,8 @@ class WorkingCopy:
             list(together.map(self.there.create, (COPIED[name] for name in made if name not in self._same)))
             before = dict(zip(plans, together.map(self._unchanged, plans), strict=True))
             if plans:
+                # A catalog has no transaction over several tables: the note lets the next run restore them if this one
+                # is killed.
                 publication.begin(
                     self.there, {name: Planned(before[name].version, plan.commits) for name, plan in plans.items()}
                 )
@@ -199,6 +202,7 @@ class WorkingCopy:
         before = DeltaTable(place, version=0 if same is None else same.copied)  # a table begins without rows
         files, old_files = set(now.file_uris()), set(before.file_uris())
         new, gone = sorted(files - old_files), sorted(old_files - files)
+        # No file went, so that no row has changed: files of Delta are never written again.
         if not gone:
             return _appended(table, new, self.spark)
         if self.spark is not None and sum(Path(file).stat().st_size for file in (*new, *gone)) > SENT_BYTES:
@@ -274,6 +278,7 @@ def _changed(table: Table, before: DeltaTable, now: DeltaTable) -> Plan | None:
     key = pa.schema([table.schema.field(name) for name in _key(table)])
     names = ", ".join(f'"{name}"' for name in key.names)
     changed = rows("SELECT * FROM now EXCEPT SELECT * FROM before")
+    # EXCEPT takes two nulls for equal, as keys here have some.
     gone = rows(f"SELECT {names} FROM before EXCEPT SELECT {names} FROM now", key)
     if not (changed.num_rows or gone.num_rows):
         return None

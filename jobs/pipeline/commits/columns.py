@@ -33,6 +33,7 @@ class Ids:
     def of_text(self, column: pa.Array) -> Ints:
         """Return the number of each text of a column; -1 for null."""
         encoded = column.dictionary_encode()
+        # One dictionary look-up for each distinct text; -1 at the end is where an index of -1, null, points.
         numbers = np.append(self.of(encoded.dictionary.to_pylist()), -1)
         return numbers[ints(encoded.indices, -1)]
 
@@ -49,6 +50,7 @@ class GrowingColumns:
         there = len(next(iter(self._columns.values())))
         if size > there:
             for name, value in self._empty.items():
+                # Doubled: to grow by each chunk's new ids would copy all rows again with each chunk.
                 more = np.full(max(size, 2 * there) - there, value, np.int64)
                 self._columns[name] = np.concatenate([self._columns[name], more])
 

@@ -242,6 +242,7 @@ class CommitPass:
     def _key_ids(self, groups: Ints, topics: Ints, partitions: Ints) -> Ints:
         """Return the id of each group, topic and partition; new ones get a row in all columns."""
         # Group, topic and partition as one number, digit by digit, as in ``Hours.of``.
+        # Partitions become their rank among those that are here: the product stays small, whatever their numbers are.
         rows, place = distinct(partitions - partitions.min(initial=0))
         together = (groups * max(1, len(self._topics)) + topics) * max(1, len(rows)) + place
         first, inverse = distinct(together)
@@ -264,6 +265,7 @@ class CommitPass:
         commits = self._read(pa.concat_tables([self._waiting, rows]) if waited else rows)
         comes = np.arange(len(commits)) >= waited
         is_new = comes & (ints(commits.table["what"]) == What.COMMIT)
+        # Settled ones are noted as written by an earlier run: here they only stop being pending, and count below.
         self._newest.settle(commits.at[comes & ~is_new])
         self._note(commits if is_new.all() else commits.take(is_new))
         counts, waits, is_open = _fates(commits)
@@ -273,9 +275,11 @@ class CommitPass:
             self._count(commits if counts.all() else commits.take(counts))
             return
         ends = _following(commits, waits, ints(markers["producer_id"]), ints(markers["log_offset"]))
+        # Only what has no marker in this chunk waits on: the next chunk reads it again, in front of its own rows.
         self._waiting = commits.table.take(pa.array(np.flatnonzero(waits & (ends == NULL))))
         effective = np.where(waits, ends, commits.at)
         ready = np.flatnonzero(counts | (waits & (ends != NULL)))
+        # The last key of lexsort counts most: by when they hold, and of one marker in the order of the log.
         self._count(commits.take(ready[np.lexsort((commits.at[ready], effective[ready]))]))
 
     def _note(self, new: Commits) -> None:
@@ -284,6 +288,8 @@ class CommitPass:
             return
         self._newest.add_written(new.key, new)
         self._hours.add_written(self._hours.of(new.key, new.hour, new.run), new)
+        # A tombstone ends pending commits at once, without a transaction: what it removed is no offset, however that
+        # one ends.
         removals = new.take(new.is_tombstone)
         self._newest.columns.set(removals.key, ended=removals.at)
         commits = new if not len(removals) else new.take(~new.is_tombstone)
@@ -308,6 +314,8 @@ class CommitPass:
             return
         before = self._newest.before(holding)
         hours = self._hours.of(holding.key, holding.hour, holding.run)
+        # A lower offset of another topic of this name is no step back; where an id is not known they pass for the
+        # same.
         same_topic = (holding.topic < 0) | (before.topic < 0) | (holding.topic == before.topic)
         back = before.has & ~holding.is_tombstone & (holding.offset < before.offset) & same_topic
         removed = before.has & holding.is_tombstone

@@ -145,6 +145,7 @@ class Sums:
         """Add records as they are in the log, of any outcome."""
         size = int(owners.max()) + 1 if len(owners) else 0
         for name, which in (("written", ~commits.is_tombstone), ("tombstones", commits.is_tombstone)):
+            # bincount adds up owners that occur more than once; an indexed += would count each of them once.
             self.columns[name][:size] += np.bincount(owners[which], minlength=size)
 
     def add_steps(self, kind: str, owners: Ints, steps: pa.Array) -> None:
@@ -178,6 +179,7 @@ class NewestCommits(Sums):
             at = states[name].combine_chunks()
             place = {name: ints(pc.struct_field(at, "offset")), f"{name}_ms": ints(pc.struct_field(at, "timestamp_ms"))}
             columns.set(keys, **place, **{f"{name}_offset": ints(states[f"{name}_offset"])})
+        # The highest offset that counted, be it a commit or a tombstone: commits below it are overtaken.
         newest = np.maximum(columns["last"][keys], columns["ended"][keys])
         committed = states["committed"].combine_chunks()
         has = flags(committed.is_valid())
@@ -358,6 +360,7 @@ class CommitsBesideRecords:
     def end_chunk(self) -> None:
         """Count the records of the chunk as seen."""
         self._records.grow(int(self._new[:, 0].max(initial=-1)) + 1)
+        # add.at, and no indexed +=: a group that occurs twice counts twice.
         np.add.at(self._records["seen"], self._new[:, 0], 1)
         self._new = np.empty((0, 2), np.int64)
 

@@ -64,6 +64,7 @@ def _through_arrived(tables: Tables, rows: DataFrame, transaction: str) -> None:
     tables.create(ARRIVED)
     tables.replace(ARRIVED, rows)
     arrived = tables.read(ARRIVED)
+    # A table without new rows gets no commit: each one costs a second, and readers would take it for a change.
     filled = {row.table for row in arrived.select("table").distinct().collect()}
     for name, table in TYPED.items():
         if name in filled:

@@ -110,6 +110,7 @@ class _Pass:
         return (
             commit_slices.divided(rows, slices, tasks)
             .withColumn("at", at)
+            # By the number itself: repartition hashes it, which sends some tasks two slices and others none.
             .repartitionById(tasks, "task")
             .sortWithinPartitions("at")
             .select(*INPUT)
@@ -144,6 +145,7 @@ def _tasks(shuffle_partitions: str | None) -> int:
 def _states(known: DataFrame) -> DataFrame:
     """Return rows of all commits as rows of ``INPUT``."""
     state = F.to_json(F.struct(*STATE)).alias("state")
+    # JSON, as a struct column would be null in all other rows, and carried with each of them.
     return known.select(_what(What.STATE), *OF_PARTITION, state, F.lit(AHEAD).cast("long").alias("log_offset"))
 
 

@@ -52,6 +52,7 @@ def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
         *(F.col(name).alias(f"taken_{name}") for name in ("source", "leader_epoch")),
         *(F.col(name).alias(f"taken_{name}") for name in CONTENT),
     )
+    # Null is a value of the key here: a row with an offset has no stray, and one with a stray has no offset.
     same = [F.col(name).eqNullSafe(F.col(f"taken_{name}")) for name in LOG_RECORDS.key]
     # Columns that one of the two dumps lacks are null, and do not count as a difference.
     differs = F.coalesce(reduce(or_, (_known(name) != _known(name, "taken_") for name in CONTENT)), F.lit(False))

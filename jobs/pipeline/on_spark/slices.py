@@ -69,6 +69,8 @@ def _sliced(rows: DataFrame, slices: Mapping[int, int]) -> DataFrame:
     commits = of_slices.where(F.col("what") != int(What.STATE))
     parts = [rows.where(~is_sliced).withColumn("slice", F.lit(0)), of_slices]
     for wanted, name in ((is_record, "group_id"), (is_marker, "producer_id")):
+        # Records and markers follow the commits: a slice without a commit of the group, or producer, has no use for
+        # them.
         places = commits.where(F.col(name).isNotNull()).select("log_partition", name, "slice").distinct()
         parts.append(rows.where(is_sliced & wanted).drop("slice").join(places, ["log_partition", name]))
     return reduce(DataFrame.unionByName, parts)
