@@ -66,6 +66,7 @@ def _absent(files: Sequence[LogFile]) -> Iterator[LogFile]:
         reached += ((int(offset), EPOCHS) for offset in EPOCH.findall(Path(folder, EPOCHS).read_bytes()))
     offset, shown_by = max(reached, default=(-1, ""))
     if index > base:
+        # Nothing has to be read: a segment behind the last one is named by its index.
         offset, shown_by = index, of_index
     elif offset <= base or offset <= _end(last, base):
         return

@@ -189,7 +189,9 @@ def _opened_tar(path: str) -> _Archive:
         try:
             for member in archive:
                 last = member.name
+                # tarfile steps over contents without a look: of the last member it would say nothing.
                 is_cut |= member.offset_data + member.size > size
+                # The bytes of a sparse file are not where its size says.
                 if member.isfile() and not member.issparse():
                     found[member.name] = ArchivedFile(member.name, member.offset_data, member.size)
         except tarfile.ReadError:

@@ -84,6 +84,7 @@ def _records(files: Sequence[LogFile]) -> CopiedRecords:
             continue
     columns = (np.concatenate([batch[number] for batch in batches] or [np.zeros(0, np.int64)]) for number in range(3))
     offsets, epochs, times = columns
+    # Segments of one copy may overlap after a crash of the cleaner: the copies are compared offset by offset.
     order = np.argsort(offsets, kind="stable")
     return CopiedRecords(offsets[order], epochs[order], times[order])
 

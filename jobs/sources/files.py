@@ -173,6 +173,7 @@ class LogFile:
             raise InputError(f"{self.path}: records that were printed: this needs the segment itself")
         if not self.member:
             with open(self.path, "rb") as stream:
+                # pread leaves no position behind: several readers of one file do not move each other.
                 yield lambda position, size: os.pread(stream.fileno(), size, position)
         else:
             yield read_member(self.path, self.member)
@@ -277,7 +278,9 @@ def find_logs(
             warn(f"{path}: left out: {line}")
         files += logs
         texts += printed
+    # At last, and all together: one log partition may be printed in several files.
     files += _printed_logs(texts, wanted, warn)
+    # Names of segments have 20 digits, so that the order of the texts is that of the offsets.
     return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
 
 
@@ -423,6 +426,7 @@ def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) ->
     wanted = replace(wanted, given=os.path.basename(os.path.abspath(path)))
     seen = {os.path.realpath(path)}
     for folder, folders, files in os.walk(path, onerror=_raise, followlinks=True):
+        # In place, as os.walk goes into what is left in this very list.
         folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]
         for whole in (os.path.join(folder, file) for file in sorted(files)):
             if (place := _place(whole)) in wanted:

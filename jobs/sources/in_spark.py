@@ -45,6 +45,7 @@ def in_tasks(
             for number in batch.column("id").to_pylist():
                 yield from source.read(tasks[number])
 
+    # One number for each partition of Spark: it picks the task, whose description went there with the function.
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(lambda batches: function(rows(batches)), spark_types(schema))
 

@@ -133,6 +133,7 @@ def plan(
                 f"{topic}-{partition}: the log ends at {high}, but was ingested up to {new} before. It is the log of "
                 "another cluster: give it its own name (--cluster) or its own tables"
             )
+        # Retention and compaction of whole segments may have moved the begin of the log past what was read last.
         first = max(low, new) if first is None else max(first, low, new)
         end = high if end is None else min(end, high)
         if first < end:
@@ -163,6 +164,8 @@ def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, object]
                 if error.code() in PASSING:
                     continue
                 raise InputError(f"{name} at offset {reached}: {error.str()}")
+            # The offset before the end may be a marker, which no consumer gets: only a later record shows that the end
+            # was passed.
             if message.offset() >= wanted.end:
                 return
             reached = message.offset() + 1

@@ -266,6 +266,7 @@ class _Overlap:
     def new_rows(self, rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, int | None]:
         """Those rows of the file of that number that no file before had, and the offset of one that contradicts."""
         offsets = pc.coalesce(rows.column("offset"), rows.column("batch_last_offset"))
+        # Offsets rise within a file: those that are known come first, and their number is where the new ones begin.
         known = int(pc.sum(pc.less_equal(offsets, self._last)).as_py() or 0)
         for row in log_rows(rows.slice(0, known)):
             if self._seen.get(row.offset, _fingerprint(row)) != _fingerprint(row):
@@ -279,6 +280,7 @@ class _Overlap:
     def _note(self, rows: pa.RecordBatch, offsets: pa.Array, beginning: int | None) -> None:
         """Keep what the next file may have again."""
         if beginning is not None and self._last >= beginning:
+            # Only what the next file may repeat, from the offset of its name on, is worth a comparison, and memory.
             again = rows.filter(pc.greater_equal(offsets, beginning))
             self._seen |= {row.offset: _fingerprint(row) for row in log_rows(again)}
 

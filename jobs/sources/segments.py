@@ -120,6 +120,8 @@ class SegmentsReader:
         logs = self.logs()
         ranges = [
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
+            # A transaction may end in the next segment: the task of the last range of a file has to know which one
+            # that is.
             for log, following in pairwise([*(log for log in logs if not log.is_snapshot), None])
             if log is not None
             for start, stop in self._ranges(log)
@@ -177,6 +179,7 @@ def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
     may be caused by compaction or by missing data, which only the whole log can show: no outcome is decided across it.
     """
     log = wanted.log
+    # One part is held back: what follows it may end its transactions, or show that offsets are missing behind it.
     held: pa.RecordBatch | None = None
     for part in _parts(log, wanted.start, wanted.stop):
         if held is not None:
@@ -208,6 +211,7 @@ def _outcomes(columns: pa.RecordBatch, behind: Sequence[pa.RecordBatch | Damage]
     ends, gaps = markers(columns), holes(columns)
     last = columns.column("batch_last_offset")[-1].as_py()
     for part in behind:
+        # A hole as much as damage: the marker that was there may have been the true one.
         if isinstance(part, Damage) or part.column("batch_base_offset")[0].as_py() > last + 1:
             gaps.append(last + 1)
         if isinstance(part, Damage):
@@ -243,6 +247,7 @@ def _dumped(
     given = {name: columns.column(name) for name in UNTOUCHED}
     given |= {name: columns.column(decoded) for name, decoded in RENAMED.items()}
     names = pa.array([TIMESTAMP_TYPES[code] for code in sorted(TIMESTAMP_TYPES)])
+    # The codes begin at -1, and indices at 0.
     given["timestamp_type"] = names.take(pc.add(columns.column("timestamp_type"), 1))
     # A batch that compaction has emptied gets its last offset. The type of an emptied control batch is unknown.
     given["log_offset"] = pc.coalesce(given["log_offset"], given["batch_last"])

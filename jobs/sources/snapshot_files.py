@@ -152,6 +152,7 @@ def topics_of(rows: Iterable[Row]) -> TopicHistory:
 def _listed(topic: Row) -> dict[str, object]:
     """Return a topic with its partitions counted; a topic of which a partition is missing has unknown racks."""
     racks: dict[int, tuple[str | None, ...]] = topic["racks"]
+    # Partitions of a topic have no gaps: the highest one tells how many there are, even if a row is missing.
     count = max(racks) + 1
     known = [racks[number] for number in range(count)] if len(racks) == count else []
     has_racks = any(rack is not None for each in known for rack in each)

@@ -78,6 +78,7 @@ def _first_records(files: list[LogPart], of: int) -> Iterator[AnyRecord]:
             record = reader.read(row)
             if record is not None and not isinstance(record, UnreadableRecord):
                 yield record
+        # Counted by rows and not by what was decoded: a log of commits alone is left soon, too.
         left -= rows.num_rows
         if left <= 0:
             break
@@ -109,6 +110,7 @@ def _snapshot(files: list[LogPart], segments: list[LogPart], warn: Warn) -> Snap
         wanted = sorted(ends, reverse=True)
     else:
         first = int(segments[0].segment[:20]) if SEGMENT.fullmatch(segments[0].segment) else 0
+        # A log from offset 0 on needs no snapshot. The oldest one that reaches it leaves the log to tell most itself.
         wanted = sorted(end for end in ends if end >= first) if first else []
     snapshots = (_read(ends[end], end, warn) for end in wanted)
     return next((snapshot for snapshot in snapshots if snapshot is not None), None)
@@ -122,6 +124,7 @@ def _read(file: LogPart, end: int, warn: Warn) -> Snapshot | None:
             records.append(reader.decoded(row))
         elif row.control_type == control_name(SNAPSHOT_HEADER):
             time_ms = _time_of(file, row.value, warn)
+        # Of the last row: a snapshot whose footer is followed by anything was not written by a controller.
         is_whole = row.control_type == control_name(SNAPSHOT_FOOTER)
     if not is_whole or reader.damages:
         warn(f"{file.name}: not a whole snapshot, and left out")

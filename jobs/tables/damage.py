@@ -134,7 +134,7 @@ def _problem(folder: Path) -> Problem | None:
 def _problem_of_log(log: Path) -> Problem | None:
     """Return the first problem of a table's log, or None."""
     names = sorted(os.listdir(log)) if log.is_dir() else []
-    # What a whole checkpoint sums up is not needed any more, and VACUUM may have deleted it: commits count behind it.
+    # What a whole checkpoint sums up is not needed any more, and Delta may have deleted it: commits count behind it.
     checkpoints = [-1, *_checkpoints(names)]
     if checkpoints == [-1] and not any(map(COMMIT.fullmatch, names)):
         return log, "is missing or has no commits, but the folder of the table has files"

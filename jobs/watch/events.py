@@ -162,6 +162,7 @@ class Reported:
     def changes(self, key: GroupKey, rows: Iterable[FindingRow], now_ms: int) -> Iterator[FindingEvent]:
         """Yield what changed with the findings of a group that are ``rows`` now; it counts as reported then."""
         there = set()
+        # Oldest first: of one kind and subject the last finding stays, and an earlier one must end before it begins.
         for row in sorted(rows, key=lambda row: (row.since_ms, -row.score, row.kind, row.subject or "")):
             name = row.kind, row.subject
             known = self.findings.get(name)
@@ -176,6 +177,8 @@ class Reported:
             elif known.has_grown(row):
                 yield from self._noted(FindingGrew(key, row))
             else:
+                # Value and level stay those of the last report: else slow growth would never be much since the last
+                # look.
                 self.findings[name] = ReportedFinding.of(row)._replace(level=known.level, value=known.value)
             there.add(name)
         for name, known in list(self.findings.items()):

@@ -135,6 +135,8 @@ class FollowedGroups:
             coverage = self.coverage[new.place.family]
             for row in new.rows:
                 if new.hides_control and new.place.family is not Family.SHARE:
+                    # A consumer sees no markers: where compaction has not been, a missing offset can be nothing else,
+                    # and breaks nothing.
                     if not log.is_compacted_here:
                         coverage.bridge(new.place.partition, row.offset)
                     log.note_key(row.key)
@@ -170,6 +172,8 @@ class FollowedGroups:
                     self._looks.note(key, only_commits=True)
             return
         record = self._decoded(place, row)
+        # Share state goes on from its next snapshot: an unreadable update is a hole there, as if its offset were
+        # missing.
         if place.family is not Family.SHARE or not isinstance(record, UnreadableRecord):
             coverage.note(place.partition, row.offset)
         if isinstance(record, UnreadableRecord):
@@ -232,6 +236,8 @@ class FollowedGroups:
     def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord, row: LogRow) -> None:
         log.lose(row.offset, row.offset)
         hole = Hole(record.at, unreadable_record(row.offset))
+        # Nobody knows whose record it was: it may have changed any group of the partition, also one that is not seen
+        # yet.
         if record.group_id is None:
             log.hole = hole
             for group in self._groups_of(log.place):
@@ -254,6 +260,7 @@ class FollowedGroups:
     def restore(self, group: FollowedGroup) -> None:
         """Take a group that was stored; its log partition was taken before."""
         self.groups[group.key] = group
+        # The index by producer is not stored: the groups' own memories make it again.
         for producer_id in group.folds.commits.memory.pending:
             self.logs[group.place].pending.setdefault(producer_id, set()).add(group.key)
 
@@ -343,6 +350,7 @@ class FollowedGroups:
             group = self.groups.get((Family.GROUP, row.group_id))
             if group is not None and group.reported.lag != row.status:
                 changed = LagChanged(group.key, row._replace(before=group.reported.lag))
+                # That a group is well is news only after it was not.
                 is_first_ok = group.reported.lag is None and not row.worst
                 group.reported.note(changed)
                 group.is_changed = True
@@ -430,6 +438,8 @@ class FollowedGroups:
         yield from reported.changes(key, [row for row in rows if not row.covered], history.now_ms)
         reported.forget(history.now_ms - REMEMBERED_MS)
         if group is not None:
+            # The cluster is judged from all groups: that is asked again only where this group shows another sign of
+            # it.
             signs = ClusterSigns.of(history)
             self._is_cluster_changed |= signs != group.signs or _storms_in(rows) != _storms_in(group.findings)
             group.findings, group.signs = rows, signs

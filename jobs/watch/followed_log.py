@@ -78,12 +78,14 @@ class FollowedLog:
             self.is_compacted_here = number not in self.keys
             self.keys.add(number)
             if not self.is_compacted_here:
+                # One repeat is all that was asked for: the keys of a large log need not stay in memory.
                 self.keys.clear()
 
     def lose(self, first: int, last: int) -> None:
         """Note lost offsets."""
         self.lost.append((first, last))
         if len(self.lost) > MOST_LOST:
+            # Too much is called lost rather than too little: what lies between the two is in doubt from then on.
             self.lost[:2] = [(self.lost[0][0], self.lost[1][1])]
 
     @property

@@ -56,6 +56,7 @@ class FollowedShareState:
                 yield total.delivery(None)
         for unit, row in current.items():
             known = self.sums.get(unit) or DeliverySum.before(row)
+            # A copy: the open row is added for this look only, and is final, or another one, at the next.
             total = replace(known, given_up=list(known.given_up))
             total.add(row)
             yield total.delivery(row)

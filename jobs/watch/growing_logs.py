@@ -138,6 +138,7 @@ class GrowingLogs:
                 continue
             if file.segment > reached.segment or file.size < reached.position:
                 reached.segment, reached.position = file.segment, 0
+            # The others stop at the size of the listing: what they say of topics was in the metadata log before.
             size = os.stat(file.path).st_size if place.family is Family.METADATA else file.size
             yield from self._read(place, reached, file, size, gaps, is_last=number == len(files) - 1)
 
@@ -146,6 +147,7 @@ class GrowingLogs:
     ) -> Iterator[NewRows]:
         is_lost = False
         with file.open() as read_at:
+            # Only the last segment is still written to; in another one a batch that is cut is damage, and is told.
             stop = whole_batches(read_at, reached.position, size) if is_last else size
             if stop <= reached.position:
                 return
@@ -160,6 +162,8 @@ class GrowingLogs:
                 new, known = [row for row in log_rows(part) if row.offset > reached.offset], len(gaps.lost)
                 gaps.feed(part)
                 for gone in gaps.lost[known:]:
+                    # A compacted segment is read again from its start: holes below what was read are the cleaner's, or
+                    # known.
                     if gone.last <= reached.offset:
                         continue
                     before = sum(row.offset < gone.first for row in new)

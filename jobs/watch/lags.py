@@ -84,6 +84,7 @@ class Lags:
         """
         for partition, offset in ends.items():
             self._ends.setdefault(partition, deque(maxlen=WINDOW)).append(EndOffset(time_ms, offset))
+        # End offsets are asked of partitions with a commit: when its last one is removed nobody renews them.
         for partition in self._ends.keys() - self.partitions():
             del self._ends[partition]
         self.points = {}
@@ -106,6 +107,7 @@ class Lags:
         known = self._ends[partition]
         reach = LogReach([LogSpan(0, commits[-1].at.offset, end_ms)], unread=self._unread)
         lowest = min(end.offset for end in known)
+        # A commit behind the reading of the ends would look as if it were ahead of them.
         recent = with_ends([commit for commit in commits if commit.time_ms <= known[-1].time_ms] or commits, known)
         return lag_point(group_id, partition, recent, known[-1], lowest, reach, is_followed=False)
 

@@ -142,6 +142,7 @@ class LiveBroker:
                 raise InputError(other_log(place, known.last.offset, f"the log ends at {high}"))
             if known is not None:
                 self._known[place] = known.last
+            # The last record that was read comes again: it tells whether this is still the same log.
             first = OFFSET_BEGINNING if known is None else max(low, known.last.offset)
             begins.append(TopicPartition(topic, partition, first))
             self._from_start[place] = low == 0 if known is None else known.from_start
@@ -173,6 +174,7 @@ class LiveBroker:
         """
         rows: dict[tuple[str, int], list[LogRow]] = {}
         messages = self._consumer.consume(MESSAGES_A_CALL, timeout=WAIT_S)
+        # A full call may end between two records that a coordinator wrote at once; a short one came to the end.
         self.is_settled = len(messages) < MESSAGES_A_CALL
         for message in messages:
             error = message.error()
@@ -238,8 +240,11 @@ class LiveBroker:
         asked, self._asked, self._looked_s = self._asked, None, time.monotonic()
         look = asked.result()
         if look.leaders is None:
+            # Brokers that do not answer are asked again at once: when they were away is known by these questions
+            # alone.
             self._looked_s -= LOOK_S
         else:
+            # Without a leader the watermarks of a partition could not be asked for: it is followed once it has one.
             self._follow([place for place, leader in look.leaders.items() if leader >= 0], {})
         return look
 

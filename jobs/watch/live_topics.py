@@ -57,6 +57,7 @@ class LiveTopics:
     def _take_settings(self, rows: list[SnapshotRow]) -> None:
         """Of snapshots with the same settings the first and the last one are kept."""
         if len(self._settings) > 1 and all(_timeless(each) == _timeless(rows) for each in self._settings[-2:]):
+            # The one in the middle says nothing new: with the first and the last the value is known for all the time.
             self._settings.pop()
         self._settings.append(rows)
         self.history.snapshots = settings_of(chain.from_iterable(self._settings))

@@ -44,6 +44,8 @@ class Looks:
         begin = self._clock()
         while self._queue and self._queue[0][0] <= begin:
             due_s, _, key = heappop(self._queue)
+            # A heap gives nothing up from its middle: an entry that was replaced by an earlier one is passed over
+            # here.
             if self._due.get(key) != due_s:
                 continue
             del self._due[key]

@@ -30,6 +30,7 @@ class SeenLeaders:
         if leaders is None and self._silent_since_ms is None:
             self._silent_since_ms = time_ms
             return
+        # From the first silence on, though it counts only now that there was a second one.
         since_ms = time_ms if leaders is not None else self._silent_since_ms or time_ms
         for place, leader in (dict.fromkeys(self._led, NO_LEADER) if leaders is None else leaders).items():
             if self._led.get(place) != leader:

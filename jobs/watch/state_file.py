@@ -214,6 +214,7 @@ class StateFile:
 
     def _open(self, cluster: str) -> None:
         run = self._database.execute
+        # Two watches with one file would each take the other's lines for its own.
         run("PRAGMA locking_mode = EXCLUSIVE")
         # What is written survives the end of this process; a loss of power may take the newest, but leaves it whole.
         run("PRAGMA journal_mode = WAL")
@@ -292,6 +293,7 @@ class StateFile:
         for (family, group_id), reported in groups.reported.items():
             name = OTHERS + json.dumps([family.value, group_id])
             run("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, REPORTS.encode(StoredReports.of(reported))))
+        # What was printed is in the saved reports now. Doubtful lines stay until their event comes again.
         run("DELETE FROM lines")
         for line in self._doubtful.values():
             run("INSERT INTO lines (line, is_printed) VALUES (?, 0)", (line,))
@@ -342,6 +344,7 @@ class StateFile:
         if groups.live_topics is not None:
             for (state,) in run("SELECT state FROM topics ORDER BY number"):
                 groups.live_topics.put(TOPICS.decode(state))
+            # Before the groups: their audits are resumed with the topics that hold.
             groups.use_live_topics()
         for family, group_id, state in run("SELECT family, group_id, state FROM groups"):
             stored = GROUP.decode(state)

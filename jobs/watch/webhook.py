@@ -44,6 +44,7 @@ class Webhook:
         self._takes_alerts = url.split("?", 1)[0].endswith(ALERTS_PATH)
         self._is_slack = urlsplit(url).hostname == SLACK
         self._repeated_s = clock()
+        # One thread: an end must not arrive before its begin.
         self._sender = ThreadPoolExecutor(1)
 
     def post(self, event: FindingEvent) -> None:
