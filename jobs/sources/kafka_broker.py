@@ -133,7 +133,7 @@ def plan(
                 f"{topic}-{partition}: the log ends at {high}, but was ingested up to {new} before. It is the log of "
                 "another cluster: give it its own name (--cluster) or its own tables"
             )
-        # Retention and compaction of whole segments may have moved the begin of the log past what was read last.
+        # Records may have been deleted since (DeleteRecords, retention): the log begins at low now.
         first = max(low, new) if first is None else max(first, low, new)
         end = high if end is None else min(end, high)
         if first < end:
