@@ -112,6 +112,7 @@ def of_latest_generation(view: LeaderView, data: Sequence[MemberData], memory: i
             continue
         if generation is not None and generation > largest:
             largest = generation
+            # A later generation proves that all claims before it are old: those members missed a rebalance.
             for claims in owned:
                 claims.clear()
             contested.clear()
@@ -239,6 +240,7 @@ def before_a_difference(view: LeaderView) -> list[int]:
     first: Sequence[str] = ()
     for place, m in enumerate(view.order):
         topics = view.specs[m].topics
+        # Most members have the very same list: equal lists need no comparison as sets.
         if same and topics == first:
             continue
         if not same:
@@ -261,6 +263,7 @@ def former_owners(view: LeaderView, data: Sequence[MemberData], max_generation: 
     index, partition_of = view.partitions.index, view.partitions.of
     for m in view.order:
         generation = generation_or_none(data[m].generation)
+        # Only who fell behind has a former claim: those of the present generation are in the claims themselves.
         if generation >= max_generation:
             continue
         for name, number in data[m].partitions:

@@ -66,6 +66,7 @@ class ConstrainedAssignment:
     def build(self) -> None:
         """Assign everything; raises AssignorError where Kafka's class fails."""
         self._keep_owned()
+        # Members are numbered by id: from here on Kafka goes through them by id, and no longer as they joined.
         self.below.sort()
         self.at_min.sort()
         free = self._free()
@@ -115,11 +116,14 @@ class ConstrainedAssignment:
         partitions = self.view.partitions
         kept = [partition for held in self.work for partition in held]
         if partitions.any_missing:
+            # Partitions that do not exist have numbers behind all others, and Kafka sorts them in among those of their
+            # topic.
             kept.sort(key=lambda partition: (partitions.topic_of[partition], partitions.number_of[partition]))
         else:
             kept.sort()
         free = unassigned(range(partitions.total), kept) if kept else list(range(partitions.total))
         if any(self.racks.of_member):
+            # The partitions that fewest members are near choose first: later ones find more members left.
             free.sort(key=self.racks.members_near)
         return free
 
@@ -155,6 +159,7 @@ class ConstrainedAssignment:
         turn = 0
         for partition in free[self._deal_evenly(free) :]:
             if self.below:
+                # A member that has its share leaves the list at its place: the next one stands there now.
                 turn %= len(self.below)
                 m = self.below[turn]
                 turn += 1

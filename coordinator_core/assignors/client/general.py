@@ -132,6 +132,7 @@ class MemberLoads:
         return self._lightest(near)
 
     def _lightest(self, members: Ints) -> int | None:
+        # argmin takes the first of equals, and members ascend by id: that is how Kafka breaks the tie.
         return int(members[self.size[members].argmin()]) if len(members) else None
 
     def settle(self, members: Sequence[int]) -> None:
@@ -212,6 +213,7 @@ class PartitionMovements:
             del moved[earlier]
         if not moved:
             del self._by_topic[topic]
+        # Back with its first owner it has not moved at all.
         if earlier[0] != new_owner:
             self._add(partition, (earlier[0], new_owner))
 
@@ -331,6 +333,7 @@ class GeneralAssignment:
     def _balance(self, everything: Sequence[int], free: Sequence[int], initial: bool) -> None:
         topic_of = self.partitions.topic_of
         shared = [len(members) > 1 for members in self.subscribers]
+        # What has one subscriber can go nowhere else.
         everything = [partition for partition in everything if shared[topic_of[partition]]]
         free = [partition for partition in free if shared[topic_of[partition]]]
         self.loads.settle(
@@ -340,8 +343,12 @@ class GeneralAssignment:
                 if len(held) >= self.loads.most[m] and not any(shared[topic_of[partition]] for partition in held)
             ]
         )
+        # Kafka takes the moves back where they did not make the sum of differences smaller: sticky is better than
+        # equally uneven.
         before = [list(held) for held in self.work]
+        # Java's int, which overflows in large groups: Kafka compares the overflown numbers.
         spread_before = int32(self.loads.spread())
+        # First only what nobody owned is moved, which costs no member anything.
         if not self.must_revoke:
             self._move_while_uneven(free)
         moved = self._move_while_uneven(everything)

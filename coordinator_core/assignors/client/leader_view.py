@@ -28,6 +28,7 @@ class PartitionIds:
     """
 
     def __init__(self, counts: Mapping[str, int]) -> None:
+        # By UTF-16 units, as String.compareTo does: code points have another order beyond U+FFFF.
         self.topics: list[str] = sorted(counts, key=utf16)
         self.index: dict[str, int] = {name: i for i, name in enumerate(self.topics)}
         self.counts: list[int] = [counts[name] for name in self.topics]

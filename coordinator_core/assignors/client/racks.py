@@ -40,6 +40,7 @@ class Racks:
         masks: dict[tuple[str, ...], int] = {}
         for topic, first in zip(view.partitions.topics, view.partitions.first, strict=False):
             for number, racks in enumerate(image.by_name[topic].racks):
+                # Most partitions share few sets of racks: each mask is made once.
                 mask = masks.get(racks)
                 if mask is None:
                     mask = masks[racks] = reduce(or_, (_bit(bits, rack) for rack in racks), 0)

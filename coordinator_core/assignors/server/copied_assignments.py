@@ -88,6 +88,7 @@ def edited(
 
 def _topics(previous: Partitions, turns: Sequence[tuple[Turn, str]]) -> Iterable[str]:
     """Topics copied by put, then the turns."""
+    # Nothing came or went: the order is that of the copy, which a map's buckets give at once.
     if all(turn is Turn.FOUND for turn, _ in turns):
         return hash_order(UUID, list(previous), len(previous))
     topics = fill(UUID, previous, len(previous))
@@ -248,6 +249,7 @@ def _given_twice(columns: Columns) -> Ints:
     width = int(columns.partition.max(initial=0)) + 1
     topics = int(columns.topic.max(initial=0)) + 1
     keys = np.sort((columns.member * topics + columns.topic) * width + columns.partition)
+    # Sorted, equal numbers are neighbours; the division takes topic and partition off again.
     twice: Ints = keys[1:][keys[1:] == keys[:-1]] // (topics * width)
     return twice
 

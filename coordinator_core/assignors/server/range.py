@@ -76,6 +76,7 @@ def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[s
     hashes = spreads(UUID, list(topics))[topic]
     capacity = ints(_map_capacity(subscription.subscribed) for subscription in subscriptions)
     order, crowded = grouped_order(group, hashes, capacity, sizes)
+    # The map is made for all subscribed topics: those without a range leave the order of the others as it is.
     order = order[start[order] < end[order]]
     ends = np.cumsum(np.bincount(group[order], minlength=len(members))).tolist()
     keys = [names[row] for row in order.tolist()]

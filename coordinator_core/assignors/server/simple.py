@@ -97,6 +97,7 @@ class Balance:
     edits: AssignmentChanges
 
     def __post_init__(self) -> None:
+        # Members may hold partitions that are no target any more: the arrays have a place for both.
         width = int(max(self.held.max(initial=-1), self.targets.max(initial=-1))) + 1
         self.counts = np.bincount(self.held, minlength=width)
         self.sizes = np.bincount(self.holders, minlength=len(self.desired))
@@ -134,6 +135,7 @@ class Balance:
         order = self._order(np.concatenate((self.held, self.targets)))
         lacking = order[self.counts[order] < self.sharing]
         holders = self._holders(lacking[self.counts[lacking] > 0])
+        # Who has just lost a partition does not hold it any more, and may get it again.
         current = {number: set(who).difference(self.lost.get(number, ())) for number, who in holders.items()}
         lacks = (self.desired - self.sizes).tolist()
         room = {index: lacks[index] for index in turns if lacks[index] > 0}
@@ -149,6 +151,8 @@ class Balance:
 
     def _holders(self, numbers: Ints) -> dict[int, list[int]]:
         """Who held each of these partitions, in the order in which they were met."""
+        # A flag for each partition finds all wanted rows in one pass, and leaves them in the order in which they were
+        # met.
         wanted = np.zeros(len(self.counts), bool)
         wanted[numbers] = True
         rows = np.flatnonzero(wanted[self.held])
@@ -195,6 +199,7 @@ def shares(members: int, partitions: int) -> tuple[int, list[int]]:
     """Return how many members each partition is to have, and for each member, in order, how many partitions."""
     sharing = -(-members // partitions) if partitions else 0
     precise = sharing * partitions / members
+    # Rounded marks and not rounded shares: the shares then add up to all that is to be given.
     marks = [math.ceil(precise * index) for index in range(members + 1)]
     return sharing, [after - before for before, after in pairwise(marks)]
 
@@ -258,6 +263,7 @@ def hand_out(
     if sharing == 1:
         return _one_each(partitions, room)
     partitions = list(partitions)
+    # The usual new group: each member lacks one, so that the turns go once through all of them.
     if not holders and max(room.values(), default=0) == 1 and len(room) == sharing * len(partitions):
         return list(room), [partition for partition in partitions for _ in range(sharing)]
     takers: list[int] = []
@@ -322,6 +328,7 @@ class PreviousAssignments(NamedTuple):
         existing ones.
         """
         wide = ints(widths)
+        # Partitions that a topic had before it was made again with fewer get numbers of their own, too.
         np.maximum.at(wide, self.topic, self.partition + 1)
         return np.concatenate((ints((0,)), np.cumsum(wide)))
 
@@ -356,6 +363,7 @@ def _assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[
     sharing, shared = shares(len(members), sum(map(len, targets)))
     desired = np.array(shared)
     edits = AssignmentChanges(topics)
+    # Members are keys of a HashMap of ints in Kafka: their turns are its buckets, not their ids.
     turns = int_order(range(len(members)), map_capacity(len(members)))
     held = PreviousAssignments.of(members, turns, edits.numbers)
     sizes = np.bincount(held.member, minlength=len(members))

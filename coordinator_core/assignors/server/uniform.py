@@ -81,6 +81,7 @@ def _keep(
     else for the last ones in line (``stickier``), or simply for the first members.
     """
     quota, extras = divmod(partitions, len(spec.members))
+    # A copy: dropping a topic adds it to the numbers, and the next member would pass for its subscriber.
     subscribed = dict(edits.numbers)
     unfilled: list[tuple[int, int]] = []
     for index, had in enumerate(spec.members.values()):
@@ -95,6 +96,7 @@ def _keep(
                 edits.put(REMOVED, index, subscribed[topic], held[room:])
                 unassigned.append((subscribed[topic], held[room:]))
                 room = 0
+        # A later member may hold the larger share already, and would have to give it up.
         if room and extra and len(spec.members) - index > extras and stickier:
             room -= 1
             extra = False
@@ -164,6 +166,7 @@ class _Builder:
 
         def rank(topic: str) -> tuple[float, int, tuple[int, int]]:
             subscribers = len(self.subscribers[topic])
+            # Topics with the most work for each subscriber first: those after them even out what is left.
             return -(len(self.owners[topic]) / subscribers), subscribers, uuid_bits(topic)
 
         return sorted(topics, key=rank)
@@ -206,6 +209,7 @@ class _Builder:
         last = None
         for _ in range(MAX_ROUNDS):
             for topic in topics:
+                # Once around since the last move: no topic has anything to move.
                 if topic == last:
                     return
                 if self._balance_topic(topic) or last is None:

@@ -185,6 +185,7 @@ def _one_subtopology(generation: _Generation) -> Iterator[TaskBreach]:
 def _still_owned(generation: _Generation) -> Iterator[TaskBreach]:
     owners, members = generation.owners, generation.members
     for partition, who in generation.readers.items():
+        # Two may say that they own it, and the index has one of them: the member that was given it may be the other.
         if partition in owners and not any(partition in members[member].owned for member in who):
             yield TaskBreach(TaskInvariant.STILL_OWNED, partition, (owners[partition], *who))
 

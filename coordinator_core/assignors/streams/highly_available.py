@@ -58,6 +58,7 @@ def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assig
     movements.move_active()
     movements.move_standby()
     movements.warm_up_exchanged()
+    # Last: they can run anywhere, and so even out what the state of the others dictates.
     stateless = _place_stateless(placement, topology)
     return _by_member(spec, topology, placement, state, stateless)
 
@@ -252,6 +253,8 @@ class Movements:
             if state.is_behind(process, task)
         ]
         tasks = 1 + max((task for _, task in behind), default=0)
+        # Two keys in one number: by caught-up copies, then by task. Java's queue decides about equals as it does in
+        # Kafka.
         queue = PriorityQueue([len(state.ready(task)) * tasks + task for _, task in behind], range(len(behind)))
         while queue:
             process, task = behind[queue.poll()]

@@ -62,6 +62,7 @@ class Placement:
     def _is_heavier(self, source: int, to: int) -> bool:
         """Whether the source would have as much load as the other process, or more, even after a task has moved."""
         left, grown = self.count(source) - 1, self.count(to) + 1
+        # Multiplied out: fractions of floats would call some equal loads different.
         return source != to and left * self.sizes[to] >= grown * self.sizes[source]
 
     def _shift(self, role: list[set[int]], source: int, to: int) -> bool:
@@ -90,6 +91,7 @@ class LeastLoaded:
         while self._heap and picked is None:
             known, process = self._heap[0]
             if known != (load := self._load(process)):
+                # Loads only grow, so that an old entry is too low at worst: it sinks to its place once it comes up.
                 heapreplace(self._heap, (load, process))
             elif eligible(process):
                 picked = process
@@ -135,6 +137,7 @@ class TaskState:
                     known[process] = max(offset, known.get(process, offset))
             for task_id, end in had.task_end_offsets.items():
                 if task_id in tasks:
+                    # Ends only grow: the largest report is the latest.
                     self._ends[tasks[task_id]] = max(end, self._ends.get(tasks[task_id], end))
         self._running = self._find_running(spec, topology)
 

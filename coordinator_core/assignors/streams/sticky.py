@@ -75,6 +75,7 @@ class Processes:
             return self._add(process, members[0], task, to)
         queue = self._queues[process]
         if queue is None:
+            # The queue is kept as Kafka's is: which of equal members comes next depends on how it was filled.
             queue = self._queues[process] = PriorityQueue(self.counts, members)
         member = queue.poll()
         count = self._add(process, member, task, to)
@@ -227,6 +228,7 @@ class _Builder:
             if not processes.has(process, task):
                 self.quota.count(processes.give_to_least_loaded(process, task, processes.standby))
                 is_placed = True
+        # Kafka puts them back in the reverse order, which decides which of equals comes next.
         for process in reversed(passed):
             queue.add(process)
         return is_placed

@@ -118,6 +118,7 @@ def retain_only(
     for member_id in targets:
         if member_id in stale:
             target, had = targets[member_id], before.get(member_id, Tasks())
+            # A member with the old topology may not know the task at all.
             left += sorted(_units(target.active) - _units(had.active))
             changed[member_id] = Tasks(
                 _common(target.active, had.active),
