@@ -82,12 +82,14 @@ class Coverage:
 
         ``gap_follows``: there are later offsets, but not the next one.
         """
+        # Any offset but the next one will do: it only shows that the log goes on behind a hole.
         later = [last + 2] if gap_follows else []
         self._first[partition], self._last[partition] = [first, *later], [last, *later]
 
     def unbroken(self, partition: int, first: int, last: int) -> bool:
         """Whether the dump contains every offset from ``first`` to ``last``."""
         firsts = self._first.get(partition, [])
+        # The only range that can have the offset is the last one that begins at it or before.
         index = bisect_right(firsts, first) - 1
         return index >= 0 and last <= self._last[partition][index]
 

@@ -102,6 +102,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.subscribed_regex = member.subscribed_topic_regex or None
     membership.rebalance_timeout_ms = member.rebalance_timeout_ms
     membership.speaks_classic = member.speaks_classic
+    # Each record may rule out some clients: what is left of the earlier ones goes on, and none comes back.
     membership.told, writers = client_of(membership.member_id, member, frozenset(membership.writers) or EVERY_WRITER)
     membership.writers = tuple(sorted(writers)) if membership.speaks_classic else ()
     if isinstance(member, StreamsMember):
@@ -122,6 +123,7 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
     """Apply a current assignment: what a member has, and how far it is."""
     open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
+        # Before what the member has is taken from it: the hint looks at the commits of just that.
         _note_hint(writer, kind, member_id, at, is_revoking=before > 0)
         writer.own(member_id, {}, at, None)
         return
@@ -139,6 +141,7 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
     else:
         pending = _pending(member)
         rebalance.asked(member_id, pending, at)
+        # It waits for others: it has nothing to give up itself, and is not there yet.
         if member.state != kind.stable and not pending:
             rebalance.waited[member_id] = True
         if member.state == kind.stable and member.member_epoch == open_history.last_epoch:
@@ -291,6 +294,7 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
     state = _group(writer)
     names = kind.subscribed(state, writer.topics)
     last = open_history.epoch
+    # What is compared with the epoch before proves nothing where another one may lie between.
     hash_before = None if last is None or open_history.past.doubt is not None else last.metadata_hash
     used = topics_used(writer.topics, hash_of_topics(record, state, hash_before), names, at)
     if last is not None and last.epoch == value["epoch"]:
@@ -300,6 +304,7 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
     if last is not None:
         open_history.changes += _topic_causes(writer, last, used, names, at)
         open_history.changes += [] if open_history.changes else _unassigned_share_causes(writer, state, names, at)
+        # Only without a better reason: no record says that a tie, or a waiting share partition, was the cause.
         open_history.changes += [] if open_history.changes else _tie_causes(writer, state, at)
     if open_history.crossing:
         left_behind(writer, record)
@@ -344,6 +349,7 @@ def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set
     Without a hash, brokers wrote what they knew of the topics in records of their own (type 4).
     """
     changes = writer.open_history.changes
+    # An equal hash proves that no topic of the group changed, whatever the metadata log has.
     if used.hash is None or used.hash == last.metadata_hash:
         return []
     matched = {name for change in changes if change.kind == CauseKind.REGEX_RESOLVED for name in change.topics}

@@ -106,6 +106,7 @@ def consumer_topics(state: ConsumerGroup, history: TopicHistory | None = None) -
     members = state.members.values()
     names = set().union(*[member.subscribed_topic_names for member in members])
     if state.regexes:
+        # A resolution outlives its last subscriber for a while: what nobody asks for any more is not subscribed.
         wanted = {member.subscribed_topic_regex for member in members}
         names.update(*[resolved.topics for regex, resolved in state.regexes.items() if regex in wanted])
     return names
@@ -278,6 +279,7 @@ def _connect_assignment(
     revoked = _connect_work(fields.get("revoked") or ())
     running = blob_of(ConnectProtocolAssignment, subscription.nested) if subscription is not None else None
     if running is not None:
+        # Version 1 and later send only changes: what the worker said that it runs is the rest (KIP-415).
         work = (_connect_work(running.fields["assignment"] or ()) - revoked) | work
     held: dict[Resource, set[int]] = {}
     for connector, task in sorted(work):

@@ -117,6 +117,7 @@ class HistoryWriter:
     def _end_operation(self, *, may_go_on: bool = False) -> None:
         open_history = self.open_history
         had_members = bool(open_history.departed) and open_history.type != SHARE
+        # A member whose instance id was taken over has left the departed by now: those that are left will not return.
         if open_history.departed:
             self.close(open_history.departed)
         if open_history.crossing:
@@ -169,6 +170,7 @@ class HistoryWriter:
             up = open_history.type == CLASSIC
             self.close(open_history.take_replaced())
             open_history.convert("upgrade" if up else "downgrade", at, getattr(self.group.state, "members", ()))
+            # Before the life ends: the epoch that says which topics were seen ends with it.
             unseen = changes_not_seen(self.topics, open_history.epoch, at)
             self._end_life(UPGRADED if up else DOWNGRADED, open_history.ended or at)
             open_history.unseen = unseen
@@ -278,6 +280,8 @@ class HistoryWriter:
         unproven = UNPROVEN_BEHIND_A_HOLE if last is None or from_epoch is not None else UNPROVEN_BEHIND_LOST_EPOCHS
         epoch.causes = self.take_causes(epoch, unproven)
         open_history.leave_joined_out(at)
+        # After the causes, and before the epoch: the row of the old rebalance is of the owners and the epoch until
+        # now.
         self.end_rebalance("superseded", at, proven)
         self.begin_epoch(epoch)
         open_history.past.open_epoch()
@@ -286,6 +290,7 @@ class HistoryWriter:
         open_history.rebalance = OpenRebalance(from_epoch, before, dict.fromkeys(members, True))
         if open_history.past.is_unsettled and self._has_owners:
             lack(open_history.rebalance, epoch.missing or grounds.GIVEN_UP.format(from_epoch))
+        # What nobody has yet goes over to the new rebalance: its time without an owner began in the old one.
         open_history.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
@@ -414,6 +419,7 @@ class HistoryWriter:
         open_history = self.open_history
         if not (open_history.ended or open_history.departed or open_history.crossing or open_history.joined):
             return [], self
+        # A copy, as the operation may go on with the next record: nothing of it is over yet but for this answer.
         settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
         settled._end_operation()
         return settled.rows, settled

@@ -153,6 +153,7 @@ class Holdings:
                 units[resource] = dict.fromkeys(wanted, since)
                 taken.append((resource, [*wanted]))
             elif known.keys() != wanted:
+                # Only differences cost: most records of a large group repeat most of what its members have.
                 gone, new = known.keys() - wanted, wanted - known.keys()
                 if gone:
                     ended.append((resource, {partition: known.pop(partition) for partition in gone}))
@@ -287,6 +288,7 @@ class Ownership:
             last = self.last.setdefault(resource, {})
             for partition in released:
                 idle[partition], last[partition] = at, member_id
+                # The first owner of this rebalance counts: a unit may pass through several hands, and come back.
                 before.setdefault(partition, member_id)
 
     def _take(self, resource: Resource, partitions: list[int], member_id: str, at: LogPosition) -> bool:
@@ -364,6 +366,7 @@ class Ownership:
                     back += 1
                 elif not self.replaced or now != self._owner_before(owner):
                     moved += 1
+        # What becomes doubtful first stands last: what is known is always a beginning of them.
         figures = (moved, back, lost, self.idle_ms, self.idle_max_ms)
         return Tally(*figures[:known], *(None,) * (ALL - known))
 

@@ -44,6 +44,7 @@ class LogExtent(NamedTuple):
         for begin, end in spans:
             if begin > last + 1:
                 whole_from = begin
+            # Spans may overlap where dumps do: what an earlier one had is not counted again.
             records += max(end - max(begin, last + 1) + 1, 0)
             last = max(last, end)
         return cls(records, last, whole_from)

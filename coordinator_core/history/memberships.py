@@ -71,6 +71,7 @@ def departure_hint(
     membership = open_history.memberships.get(member_id)
     if membership is None or open_history.type == SHARE or at.timestamp_ms < 0 or open_history.commits_lost:
         return None
+    # Only what it has now: commits of what it gave up before are the next owner's.
     times = [
         (open_history.commits.get(topic, {}).get(partition), since.timestamp_ms)
         for unit, (since, _, _) in open_history.current.units(member_id)
@@ -81,6 +82,7 @@ def departure_hint(
     if not _saw_commits(writer, membership.joined, at, last):
         return None
     since_ms = max((since_ms for _, since_ms in times), default=membership.joined.timestamp_ms)
+    # First of all: while nobody answered, silence says nothing of the member.
     if (away := _coordinator_away(writer, since_ms if last is None else last, at)) is not None:
         return away
     if last is None:

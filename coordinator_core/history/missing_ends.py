@@ -75,6 +75,7 @@ def served_until(tail: LogTail, topics: TopicHistory | None) -> int:
         return -1
     breaks = [term.at.timestamp_ms for term in led if term.at.timestamp_ms > since_ms]
     breaks += (away.since.timestamp_ms for away in times_away(brokers, *place) if away.overlaps(since_ms, 1 << 62))
+    # A coordinator that takes over begins all timers again: nothing is due behind the first break.
     return min([topics.reach.until_ms, *breaks])
 
 
@@ -89,6 +90,7 @@ def missing_end(tail: LogTail, at_end: Callable[[], AtEnd], topics: TopicHistory
     there = at_end()
     of_groups = (each for group in there.groups for each in _due(group, tail.last_ms, until_ms, topics))
     for group_id, due_ms, what in chain(of_groups, _due_of_offsets(there.committed, tail.last_ms, topics)):
+        # The two logs were written by two clocks.
         if due_ms + CLOCK_TOLERANCE_MS <= until_ms:
             lasted = duration(until_ms - tail.last_ms)
             return (

@@ -100,6 +100,8 @@ class OpenHistory:
         if leader_epoch is None:
             return
         if self.rebalance is not None and self.leader_epoch not in (None, leader_epoch):
+            # A coordinator that takes over begins session and rebalance timeouts again: delays up to then are not the
+            # members'.
             self.rebalance.is_led_anew = True
         self.leader_epoch = leader_epoch
 

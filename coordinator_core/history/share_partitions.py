@@ -135,6 +135,7 @@ class SharePartitionFold:
         known = self._tracked(which)
         old = None if known is None else known.row
         after = next_state(before.state, record)
+        # A snapshot has the whole state: what was lost before it matters no more.
         is_whole = record.value is None or record.type == SHARE_SNAPSHOT or before.missing is None
         row, ended = old, list[SharePartitionRow]()
         if old is None or after is None or _differ(before, after, is_whole):
@@ -163,11 +164,14 @@ class SharePartitionFold:
         is_whole: bool,
     ) -> SharePartitionRow:
         write = _write(before, after, record)
+        # All of a first snapshot would look new, though it happened in records that are not there.
         changed = () if write is ShareWrite.FIRST_SEEN and record.type == SHARE_SNAPSHOT else _changes(before, after)
         start = None if after.start_offset == UNSET else after.start_offset
         next_offset = after.next_offset if is_whole and start is not None else None
         totals = after.by_state
         if old is not None and old.next_offset == next_offset:
+            # A record that does not move the offset leaves it to the one that did: rows tell since when it stands
+            # still.
             advanced, shown = old.advanced, old.next_offset_shown
         else:
             advanced, shown = record.at if before.missing is None else None, record.at

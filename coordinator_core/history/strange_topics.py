@@ -103,6 +103,7 @@ def _unknown_ids(
         if not 0 <= record.at.timestamp_ms <= topics.reach.until_ms:
             continue  # a topic that was created behind its end
         its_ids, its_partitions = named_topics(record)
+        # One is enough: ids are random, and no two clusters share one by chance.
         if any(topics.topic_name(topic_id) is not None for topic_id in its_ids):
             return None
         ids |= dict.fromkeys(its_ids - ids.keys(), record.at)

@@ -82,6 +82,8 @@ def matching_hash(
     older than what a broker may work with: topics may become again what they were.
     """
     newest = topics.newest_matching_hash(metadata_hash, names, time_ms)
+    # A broker may lag behind the controller, but not for long: a version that was replaced before that is no
+    # candidate.
     if newest is not None and not topics.changes(names, newest.version, topics.version_at(time_ms - METADATA_LAG_MS)):
         return newest
     return topics.newest_matching_hash(metadata_hash, names, time_ms, tolerance_ms)

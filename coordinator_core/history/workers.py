@@ -138,6 +138,7 @@ def on_epoch(writer: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, be
     group = _group(writer)
     members = group.members
     due = open_history.due_ms is not None and at.timestamp_ms >= open_history.due_ms
+    # Only without another cause: a worker that joins in time opens an epoch, too, and nothing waited to its end.
     if due and not open_history.changes:
         detail = f"work waited {duration(max_delay_ms(group))} for a worker"
         open_history.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
@@ -166,6 +167,7 @@ def on_target(writer: HistoryWriter, record: CoordinatorRecord, before: None) ->
     state, rebalance = writer.group.state, open_history.rebalance
     if not isinstance(state, ConnectGroup):
         return
+    # One record has the targets of all workers: who is not in it has none any more.
     for member_id in [*open_history.target.members]:
         if member_id not in state.targets:
             writer.put(TARGET, member_id, {}, at, None)

@@ -136,14 +136,12 @@ class RangeProfile:
         names = dict.fromkeys(name for m in view.order for name in view.specs[m].topics)
         index = view.partitions.index
         # Kafka fills one HashMap from the order of another: keys of one bucket keep the order of the first.
-        # Kafka fills one HashMap from the order of another: keys of one bucket keep the order of the first.
         existing = [name for name in hash_order(STRING, list(names)) if name in index]
         subscribers: dict[int, list[int]] = {index[name]: [] for name in hash_order(STRING, existing)}
         for m in view.order:
             for topic in dict.fromkeys(view.subscribed[m]):
                 subscribers[topic].append(m)
         ranked: dict[tuple[int, ...], list[int]] = {}
-        # Most topics have the same subscribers: they are put in order once.
         # Most topics have the same subscribers: they are put in order once.
         for joined in {tuple(members) for members in subscribers.values()}:
             members = self.members(view, joined)

@@ -100,7 +100,6 @@ class _Round:
         active = ConnectorsAndTasks.union(self.now.values())
         before = (
             # Another leader assigned in between: what this one remembers is of an older round.
-            # Another leader assigned in between: what this one remembers is of an older round.
             self.memory.assigned
             if self.memory.generation == spec.last_completed_generation
             else ConnectorsAndTasks.of()
@@ -124,13 +123,11 @@ class _Round:
         stopped = ConnectorsAndTasks.union(self.stop.values())
         assigned = ConnectorsAndTasks.union(self.next.values()).minus(stopped)
         # Lost work stays among what is assigned: the next round finds it missing again, and the delay goes on.
-        # Lost work stays among what is assigned: the next round finds it missing again, and the delay goes on.
         assigned.add(lost)
         self.memory = replace(
             self.memory, assigned=assigned, revoked=stopped, generation=spec.generation, workers=frozenset(self.now)
         )
         return {
-            # Only what is new is sent: in this protocol a worker goes on with all that it is not told to stop.
             # Only what is new is sent: in this protocol a worker goes on with all that it is not told to stop.
             worker: Share(self.next[worker].minus(work.minus(deleted)), self.stop[worker])
             for worker, work in self.now.items()
@@ -149,7 +146,6 @@ class _Round:
         if not lost and not memory.balancing:
             self.memory = memory.without_delay()
             return lost
-        # Work was lost, but no worker left: a delay would wait for nobody.
         # Work was lost, but no worker left: a delay would wait for nobody.
         nobody_left = memory.rebalance_at_ms <= 0 and memory.workers <= self.now.keys()
         if nobody_left or spec.max_delay_ms == 0:
