@@ -146,6 +146,7 @@ class BrokerHistory:
         if life.is_there is None:
             life.is_there = not fenced
             self._there.put(broker, life.is_there, at.offset)
+        # Before the announcement of a shutdown is forgotten: an absence that begins here may be the announced one.
         self.note_fenced(broker, at, fenced=fenced)
         life.shutdown, life.tells_shutdown = None, tells_shutdown
 
@@ -176,6 +177,7 @@ class BrokerHistory:
         """Note that a broker is fenced from here on, or is not any more."""
         life = self._lives.setdefault(broker, _Life())
         was_there, life.is_there = life.is_there, not fenced
+        # Records repeat it: a registration says it, too. An absence begins and ends with a change only.
         if was_there is life.is_there:
             return
         if was_there is None:  # the log does not show its registration: it was the other thing before
@@ -299,6 +301,8 @@ class BrokerHistory:
 
     def levels_at(self, time_ms: int | None) -> Levels | None:
         """Return the bounds of ``metadata_version`` among the brokers at a time (None: at the end); None: not known."""
+        # A broker's newest registration counts, also while it is away: it comes back with that release, or registers
+        # again.
         last: dict[int, Registration] = {}
         for change in sorted([*self._registrations, *self._unregistrations], key=lambda change: change.at.offset):
             if time_ms is None or change.at.timestamp_ms <= time_ms:

@@ -40,6 +40,7 @@ def client_views(
         return [ClientView(version.at, version.image) for version in versions]
     before = [change.at for change in history.brokers.changes(-1, from_ms)]
     changes = [change.at for change in history.brokers.changes(from_ms, to_ms)]
+    # The first view began with what changed last before the time: the topics, or a broker that went or came.
     begin = max([versions[0].at, *before[-1:]], key=lambda at: at.offset)
     views = [_view(history, versions[0], begin, names)]
     if not views[0].away:
@@ -50,6 +51,7 @@ def client_views(
             continue
         version = next((each for each in reversed(versions) if each.at.offset <= offset), versions[0])
         view = _view(history, version, at, names)
+        # A broker without replicas of these topics changes nothing that a client of theirs compares.
         if _shown(view, names) != _shown(views[-1], names):
             views.append(view)
     return views

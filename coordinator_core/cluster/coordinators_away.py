@@ -120,6 +120,7 @@ def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[Coordi
             gone = None
         if is_served:
             last = leader
+        # A partition that never had a leader is not away: nobody was served by it yet.
         elif gone is None and last != NO_LEADER:
             fenced = _fencing(brokers, last, change.at)
             gone = CoordinatorAway(topic, partition, last, change.at, None, None)

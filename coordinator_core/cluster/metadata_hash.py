@@ -23,6 +23,7 @@ _UNSIGNED_LONG = struct.Struct("<Q")
 def topic_hash(topic: Topic) -> int:
     """Return the hash of one topic: its id, name, partition count and the sorted racks of each partition."""
     bits = base64.urlsafe_b64decode(topic.id + "==")
+    # A Java Uuid is two longs, of which each is hashed in little-endian order: both halves are turned round.
     parts = [_HASH_VERSION, bits[7::-1], bits[:7:-1], _text(topic.name), _INT.pack(topic.partitions)]
     for partition in range(topic.partitions):
         parts.append(_INT.pack(partition))

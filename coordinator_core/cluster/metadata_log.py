@@ -141,6 +141,7 @@ class MetadataLog:
             self.history.complete = False
             self.history.first_seen_ms = at.timestamp_ms
             self._gap(at, f"the log begins at offset {at.offset}: topics created before it are unknown")
+        # Where a dump shows no batches, records of one time pass for one: a controller writes a batch with one time.
         batch = (record.batch, at.timestamp_ms if record.batch < 0 else -1)
         if batch != self._batch:
             self._publish()
@@ -305,11 +306,13 @@ class MetadataLog:
             history.remove_topic(name)
         for topic_id in self._touched & self._topics.keys():
             state = self._topics[topic_id]
+            # A topic with a hole in its partitions would have a wrong hash, and wrong counts: none is better.
             if set(state.replicas) != set(range(len(state.replicas))):
                 self._gap(self._last, f"topic {state.name} lacks partitions below its highest one")
                 continue
             replicas = tuple(state.replicas[partition] for partition in range(len(state.replicas)))
             history.put_topic(Topic(state.name, topic_id, len(replicas), self._racks(state), replicas))
+        # Topics after brokers: a broker that got another rack changes all topics of which it has replicas.
         for state in self._topics.values() if self._moved else ():
             if not self._moved.isdisjoint(chain.from_iterable(state.replicas.values())):
                 history.put_racks(state.name, self._racks(state))

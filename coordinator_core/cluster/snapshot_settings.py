@@ -71,6 +71,7 @@ def levels_in_snapshot(
     ``oldest`` and ``newest`` are the levels of the brokers that answered. ``finalized`` is the level of the cluster: no
     broker that supports only lower ones can be part of it.
     """
+    # A broker that did not answer may be of any release that the cluster's own level allows.
     levels = Levels(oldest, newest) if all_answered else Levels(finalized, None)
     return None if levels == (None, None) else levels
 
@@ -110,6 +111,7 @@ class SnapshotSettings:
         if time_ms is None:
             return runs[-1].value if runs else None
         index = bisect_right(runs, time_ms, key=lambda run: run.first_ms) - 1
+        # The last run that began by then is the only one that can cover the time.
         return runs[index].value if index >= 0 and time_ms <= runs[index].last_ms else None
 
     def of_group(self, group_id: str, time_ms: int | None) -> dict[str, str]:

@@ -111,6 +111,8 @@ class TopicHistory:
     def open_version(self, at: LogPosition) -> int:
         """Begin a version proven by ``at``; everything put from now on holds from there."""
         self.positions.append(at)
+        # Another controller's clock may be behind: times never fall, so that a binary search finds the version of a
+        # time.
         self._times.append(max(at.timestamp_ms, self._times[-1]) if self._times else at.timestamp_ms)
         return self._newest
 
@@ -230,6 +232,7 @@ class TopicHistory:
         arrives, it may also work with old racks: these are tried too, newest first, and the returned image has the
         racks that match. None if no known image matches.
         """
+        # Lists show a topic later than it was: any of them may prove it for a time before.
         newest = self._newest if self.is_listed else self.version_at(before_ms + slack_ms)
         if newest < 0:
             return None
@@ -242,6 +245,8 @@ class TopicHistory:
 
     def _newest_match(self, wanted: int, newest: int, names: frozenset[str]) -> ImageVersion | None:
         topics = sorted(names)
+        # Only versions in which one of these topics changed can have another hash; 0 is what was there from the
+        # beginning.
         for version in (*reversed(self._topics.versions(topics, upto=newest)), 0):
             choices = [cached for cached in (self._cached(name, version) for name in topics) if cached]
             for combination in islice(product(*choices), MOST_RACK_COMBINATIONS):

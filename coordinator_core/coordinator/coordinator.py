@@ -232,6 +232,7 @@ def downgrade_connect_group(
     if not is_to_be_downgraded(memory.group(group_id)):
         return None
     ending, beginning = (Operation(state, NO_TOPICS, now, iter(())) for state in (memory, classic_memory))
+    # Its tombstones end the group in the one log before the other one is written from it.
     group = deepcopy(memory.group(group_id))
     ended = _run(ending, conversion.end_connect_group, group_id)
     begun = _run(beginning, conversion.begin_classic_group, ending, group_id, group)
@@ -275,6 +276,7 @@ def _take_over(operation: Operation) -> None:
 def expire(memory: CoordinatorState, timer: Timer, topics: TopicImage, now: int) -> RequestOutcome:
     """Run a timer whose deadline has passed; a timer that was cancelled or armed again since does nothing."""
     operation = Operation(memory, topics, now, iter(()))
+    # The very object, and no equal one: a timer that was armed again with the same delay is another one.
     if memory.timers.get(timer.key) is not timer:
         return operation.outcome
     del memory.timers[timer.key]

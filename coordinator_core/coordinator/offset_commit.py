@@ -47,6 +47,7 @@ def commit(op: Operation, request: Request) -> Fields:
     group_id, member_id = data["groupId"], data["memberId"]
     epoch, instance_id = data["generationIdOrMemberEpoch"], data["groupInstanceId"]
     group = op.memory.live.get(group_id)
+    # A generation names a group that must be there; -1 is a client that manages its partitions itself.
     if group is None and epoch >= 0:
         if request.version >= GROUP_ID_NOT_FOUND_VERSION:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")

@@ -39,6 +39,7 @@ def _expired(op: Operation, group: LiveGroup) -> list[TopicPartition]:
     expired = []
     for partition, commit in offsets.committed.items():
         since = _unused_since(group, commit)
+        # An open transaction would bring the offset back when it ends, and a subscribed topic is still read.
         if since is None or partition in in_transaction or is_subscribed(group, partition.topic):
             continue
         # A few old clients bring an expiry time of their own.
@@ -61,6 +62,7 @@ def _unused_since(group: LiveGroup, commit: Commit) -> int | None:
 def topics_deleted(op: Operation, topics: Mapping[str, str]) -> None:
     """Remove the offsets of deleted topics (name to id)."""
     for group_id, offsets in op.memory.log.offsets.groups.items():
+        # Offsets of open transactions, too: they would come back with the end of the transaction.
         for commits in (offsets.committed, *offsets.pending.values()):
             write_tombstones(
                 op,

@@ -73,6 +73,7 @@ class Operation:
         version: int = 0,
     ) -> CoordinatorRecord:
         """Return the record as it would be written next."""
+        # All records of an operation have its time: that is how a log shows which of them belong together.
         at = LogPosition(self.memory.partition, self.memory.end_offset + len(self.outcome.records), self.now)
         return CoordinatorRecord(at, type_, key, value, None if value is None else version)
 

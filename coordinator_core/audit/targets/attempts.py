@@ -88,6 +88,7 @@ class Attempts:
         present, known = tuple(view.members), set(view.members)
         if not can_matter(present):
             return
+        # Last, as there are many: most targets fit in the order that the log shows.
         for order in self.group_view.orders.possible(self._registrations()):
             if tuple(order.members) != present and set(order.members) == known:
                 other = self.group_view.ordered(order.members)
@@ -178,5 +179,6 @@ def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
 
     order = copied_order(STRING, names, jdk)
     colliding = [list(run) for _, run in groupby(order, key=slot)]
+    # Only names of one slot can change places in a HashSet; the first combination is the given order.
     for mixed in islice(product(*(islice(permutations(run), MOST_NAME_ORDERS) for run in colliding)), 1, None):
         yield tuple(name for run in mixed for name in run)

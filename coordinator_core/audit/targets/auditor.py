@@ -79,6 +79,7 @@ class TargetAuditor:
             return self._after_worker_record(record, leader_epoch)
         memory = self.memory
         operation = (record.at.timestamp_ms, record.batch)
+        # Records wait until their operation is over: which part each has shows only at its end, the target's epoch.
         if operation != memory.operation:
             self._settle(len(memory.pending))
             memory.operation = operation
@@ -108,6 +109,7 @@ class TargetAuditor:
             return [upgrade_row(first, operation, before, static, self.topics, slack_ms, gap)]
         if operation.copied:
             return [streams_upgrade_row(first, operation, memory.classic.before, gap)]
+        # What seemed the first epoch was the second one of a converted group, whose members were there before.
         if memory.born is not None and memory.born >= first.at.offset and _names_strangers(operation, state):
             memory.born = None
         gap = self._gap(end)
@@ -135,6 +137,7 @@ class TargetAuditor:
         rows = _NO_ROWS
         gap = self._gap(record)
         ends = (CONSUMER_RECORDS.epoch, STREAMS_RECORDS.epoch)
+        # A group that is converted ends as the one and begins as the other in one operation.
         ended = any(earlier.type in ends and earlier.value is None for earlier in memory.pending)
         if not members:
             pass
@@ -168,6 +171,7 @@ class TargetAuditor:
             else:
                 workers.conversion = conversion
                 workers.forget_inputs(conversion.epoch)
+        # After the verdict: the target is judged by what was known when it was computed.
         workers.follow(group, record, leader_epoch, self.settings)
         if workers.conversion is not None and group is not None:
             row = conversion_row(workers.conversion, group, record.group_id, self._gap(record))

@@ -250,6 +250,7 @@ class ConnectAudit:
             return
         assignment = self.assignments[self.leader]
         last_round = (self.memory.connectors, self.memory.assignor)
+        # What earlier rounds left open is carried along: each reading of them may be the one that this round fits.
         for before, kept in (last_round, *((other.connectors, other.assignor) for other in self.memory.others)):
             configurations = self._configurations(before, kept)
             self.tried = max(self.tried, len(configurations))
@@ -305,6 +306,7 @@ class ConnectAudit:
         """
         memory, assignments = self.memory, self.assignments.values()
         configurations: list[tuple[dict[str, int], bool]] = []
+        # The config topic is one log: the same offset is the same configuration.
         if memory.config_offset == self.assignments[self.leader].config_offset and memory.config_offset >= 0:
             return [(before, True)]
         if memory.config_offset < 0 and before:
@@ -316,6 +318,7 @@ class ConnectAudit:
         waiting = kept.assigned.minus(running) if kept else ConnectorsAndTasks.of()
         if self.protocol == EAGER:
             running = stopped = waiting = ConnectorsAndTasks.of()
+        # Work that waits is configured, unless its connector was deleted meanwhile: both are possible.
         for parts in ([running, started, waiting], [running, started]):
             for counts in islice(
                 _remaining(_counts(ConnectorsAndTasks.union(parts)), stopped, started), MOST_CONFIGURATIONS

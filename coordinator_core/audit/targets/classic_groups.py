@@ -116,6 +116,7 @@ class ClassicAudit:
     def row(self) -> TargetAuditRow:
         """Return the verdict; raises nothing."""
         members = {member["memberId"]: member["assignment"] for member in self.value["members"]}
+        # Before the blobs are read: a static member that comes back repeats them, readable or not.
         if self.memory.generation == self.value["generation"]:
             return self._kept(members)
         try:
@@ -156,6 +157,8 @@ class ClassicAudit:
         attempts: list[_Attempt] = []
         for attempt in self._attempts(with_assignor(clients, self.protocol), joined, views):
             attempts.append(attempt)
+            # Java's result is known with its orders, and only then is it surely Java's; other clients' orders prove
+            # nothing.
             if attempt.client == JAVA and _is_exact(attempt.round, logged):
                 self._note_oldest(attempt, views, joined, logged)
                 if sum(map(bool, logged.values())) > 1:
@@ -163,6 +166,7 @@ class ClassicAudit:
                 return self._fits(attempt, joined, logged, attempt.view.fitted)
             if attempt.client != JAVA and _is_same(attempt.round, logged):
                 return self._fits_client(attempt, clients, joined, logged)
+        # Only when no attempt gives the orders, too: equal sets may be another client's, with the same algorithm.
         same = next((attempt for attempt in attempts if _is_same(attempt.round, logged)), None)
         if same is not None:
             return self._fits(same, joined, logged, f"{same.view.fitted}; {AS_SETS}", kept=attempts[0].round)
@@ -228,6 +232,7 @@ class ClassicAudit:
         """Run the assignor on every view, with what the leader remembers, then without, as each of these clients."""
         kept = self.memory.generations.get(self.leader)
         for client in clients:
+            # A leader that was restarted within its session keeps its member id, and has lost what its assignor knew.
             for memory in dict.fromkeys((kept, None)) if client in JAVA_CLIENTS else (None,):
                 for view in views:
                     for order in self._topic_orders(client, joined, view):
@@ -365,6 +370,7 @@ class ClassicAudit:
                 return self._unknown("user data of Kafka Streams in each member's blobs")
             consumers[member] = consumer
         images = self._images({topic for reader in consumers.values() for topic in reader.topics})
+        # The leader had one of these views: what all of them break is broken for sure, and no more is claimed.
         fewest = min((breaches(consumers, image) for image in images), key=len)
         broken = [
             f"{breach.invariant}: {breach.subject}, {', '.join(breach.members) or 'no member'}" for breach in fewest
@@ -386,6 +392,7 @@ class ClassicAudit:
         """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
         self._remember(kept or attempt.round)
         doubt = self._topics_in_doubt()
+        # Nobody got anything: any lack of topics explains that, so that it proves no view.
         if doubt is not None and not any(logged.values()):
             return self._unknown(doubt)
         figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(logged))

@@ -81,6 +81,7 @@ class WorkerTargetAudit:
         assert self.record.value is not None
         self.epoch = self.record.value["assignmentEpoch"]
         self.recorded = {worker: as_work(target.work) for worker, target in self.group.targets.items()}
+        # The newest first: a worker is asked again when its input changes, and the last answer is the one that counts.
         self.inputs = [candidate for candidate in reversed(self.memory.inputs) if candidate.epoch == self.epoch]
         self.assignor: str | None = None
 
@@ -186,6 +187,7 @@ class WorkerTargetAudit:
         due_ms = 0 if kept is None else kept.memory.rebalance_at_ms
         doubt_ms = self.settings.clock_slack_ms + written_ms - of.at.timestamp_ms + (kept.within_ms if kept else 0)
         if due_ms and abs(due_ms - written_ms) <= doubt_ms:
+            # The worker's clock may be on the other side of the delay's end than the log's.
             yield due_ms if due_ms > written_ms else due_ms - 1
 
     # --- verdicts ----------------------------------------------------------------------------------------------------
@@ -203,6 +205,7 @@ class WorkerTargetAudit:
         if self.gap is not None and self.gap.is_after(attempt.input.at.offset):
             self._remember_likely([attempt.declared.memory])
             return self._row(undecided(self.gap.missing))
+        # Several memories may give one target: all that do go on, as the next target may tell them apart.
         fitting = [
             other
             for kept, fitted in self._memories()

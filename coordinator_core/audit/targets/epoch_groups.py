@@ -152,6 +152,8 @@ class EpochTargetAudit:
                 continue
             if self._is_recorded(expected):
                 return self._identical(attempt, topics)
+            # The likeliest attempt stands for the expected target: others would show differences that nobody can
+            # explain.
             first = first or (attempt, expected)
         if first is not None:
             return self._different(*first, topics)
@@ -253,6 +255,7 @@ class EpochTargetAudit:
 
     def _doubts(self, judgement: Judgement, topics: Topics) -> Iterator[str]:
         """Yield what may explain the difference and is not in the log, the weightiest first."""
+        # What one operation gives to two members is wrong whatever was written before.
         if self.gap is not None and not (judgement.verdict is Verdict.INVALID and self._contradicts_itself()):
             yield self.gap.missing
         if isinstance(self.state, StreamsGroup) and self._waited_for_members():
@@ -324,6 +327,7 @@ class EpochTargetAudit:
             if isinstance(new, Tasks):
                 new = as_recorded(new)
             old = self.view.targets.get(member)
+            # The coordinator compares sets: a member whose target only changed its order gets no record.
             if old is None or (old != new and _sets(old) != _sets(new)):
                 written.append(TargetRecord(member, new))
         return written
@@ -362,6 +366,8 @@ class EpochTargetAudit:
 
     def _broken_by_coordinator(self, spec: GroupSpecs, image: TopicImage, computed: Mapping[str, object]) -> list[str]:
         """What the recorded target breaks; what the assignor itself breaks here is not held against the record."""
+        # Kafka's assignors break rules themselves on some inputs, such as topics that were deleted: the record is
+        # right then.
         excused = set(self._broken(spec, image, computed))
         recorded = self._broken(spec, image, self._whole(spec, self.recorded))
         return [breach for breach in recorded if breach not in excused]

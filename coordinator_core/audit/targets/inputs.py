@@ -132,6 +132,7 @@ def assignor_of(state: GroupState, default: str, *, chosen: str | None = None, k
     votes = Counter(member.server_assignor for member in state.members.values() if member.server_assignor)
     if not votes:
         return default
+    # Of equal votes Kafka takes the first in the order of its map, which Java's hash decides.
     return max(hash_order(STRING, list(votes)), key=lambda name: votes[name])
 
 

@@ -170,6 +170,7 @@ class LeaderViews:
         now = self.at.timestamp_ms
         around = versions_around(self.history, self.settings, self.at, self.names, with_racks=self.with_racks)
         known = self._asked_for(_since(floor, around))
+        # Metadata is mostly fresh: the nearest version before the record first, those after it by another clock last.
         views = sorted(known, key=lambda view: (view.at.timestamp_ms > now, abs(view.at.timestamp_ms - now)))
         replaced = {old.at: new.at.timestamp_ms for old, new in pairwise(known)}
         for view in views:
@@ -225,6 +226,7 @@ def _since(floor: tuple[int, int] | None, views: Sequence[ClientView]) -> Sequen
     if floor is None:
         return views
     older = sum(1 for view in views if (view.at.timestamp_ms, view.at.offset) <= floor)
+    # The one in force at the floor began before it.
     return views[max(older - 1, 0) :]
 
 

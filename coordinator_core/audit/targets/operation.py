@@ -60,6 +60,7 @@ def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) 
     """Return the operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to
     it.
     """
+    # Backwards: the coordinator writes the parts of an operation in one order, and its end is the only sure place.
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)
     operation.targets = cutter.many(kind.target, value=True)
@@ -68,6 +69,7 @@ def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) 
     operation.epoch = cutter.one(kind.epoch, value=True)
     if kind.group is GroupType.STREAMS:
         operation.topology = cutter.one(RecordType.STREAMS_GROUP_TOPOLOGY, value=True)
+    # Some releases write it before the epoch, others behind it.
     operation.partition_metadata = operation.partition_metadata or cutter.one(legacy)
     if kind.group is GroupType.CONSUMER:
         cutter.many(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, value=False)

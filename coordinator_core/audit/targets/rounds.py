@@ -174,6 +174,7 @@ def _connect(
     if not value["members"] or value["leader"] is None:
         return None
     audit = ConnectAudit(memory, record, settings)
+    # For its memory alone: the counts of tasks are found by fitting one round after the other.
     audit.row()
     if audit.assignments.keys() != audit.workers.keys() or any(
         assignment.error != NO_ERROR for assignment in audit.assignments.values()

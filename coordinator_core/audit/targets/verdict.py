@@ -110,6 +110,7 @@ def judge(
     """
     figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
     different = list(differences(expected, recorded, name_of))
+    # A broken rule is wrong whichever result the assignor may have had; figures decide only among what is allowed.
     if broken:
         verdict = Verdict.INVALID
     elif different and has_one_result:

@@ -91,6 +91,8 @@ def sync_expired(op: Operation, group_id: str, generation: int) -> None:
     group = _group(op, group_id)
     if group is None or generation != group.generation or not group.pending_sync:
         return
+    # Also when it is stable: the leader's assignment ended the rebalance for the others, and these never fetched
+    # theirs.
     if group.state not in (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
         return
     for member_id in list(group.pending_sync):

@@ -157,6 +157,7 @@ def prepare(op: Operation, group: LiveClassicGroup) -> None:
                 expect_member(op, group, member)
     group.pending_sync.clear()
     op.cancel(sync_key(group.group_id))
+    # Only for an empty group: members that start together would else cause a rebalance each.
     initial = group.state is ClassicGroupState.EMPTY
     if initial:
         delay = op.memory.config.group_initial_rebalance_delay_ms

@@ -25,6 +25,7 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveClassicGr
     group.pending_sync.discard(member.member_id)
     if not group.pending_sync:
         op.cancel(rebalance.sync_key(group.group_id))
+    # The leader was here already: who comes late gets what is in the group.
     if group.state is ClassicGroupState.STABLE:
         return responses.sync_group_response(
             request.version, protocol_type=group.protocol_type, protocol=group.protocol, assignment=member.assignment

@@ -210,6 +210,7 @@ def handle_heartbeat(op: Operation, request: Request, data: HeartbeatRequest, gr
 def _should_join(group: LiveConsumerGroup, member: ConsumerMember) -> bool:
     if (member.member_epoch or 0) < group.assignment_epoch or member.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
         return True
+    # Asked once all are free: with each partition that comes free it would join once more.
     return member.state == ConsumerMemberState.UNRELEASED_PARTITIONS and all(
         partition in member.assigned.get(topic, ()) or group.is_free(topic, partition)
         for topic, partitions in group.log.targets.get(member.member_id, {}).items()

@@ -60,6 +60,7 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
             resolved = group.log.regexes.get(regex)
             subscriptions.count_resolution(() if resolved is None else resolved.topics, -1)
     metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
+    # The epoch alone: the target is made by the next heartbeat, which knows the assignor that members ask for.
     op.write(*records.group_epoch(group.group_id, group.group_epoch + 1, metadata_hash))
     for member in members:
         cancel_all(op, group.group_id, member.member_id)

@@ -41,6 +41,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     group_epoch = update_epoch(op, group, member, updated, bump=bump)
     target = update_target(op, group, group_epoch, member, updated)
     moved = move(op, group, updated, target, owned, subscription_changed=names_changed or bool(regex_change))
+    # After all that may be refused: a refused heartbeat does not keep a member alive.
     expect_heartbeat(op, group, member_id)
     # A full request is one that a member sends when it joins or after an error; it is to be told everything.
     full = (
@@ -68,6 +69,7 @@ def _group(op: Operation, group_id: str, *, joins: bool) -> LiveConsumerGroup:
         return LiveConsumerGroup(group_id)
     if not joins or not isinstance(group, LiveClassicGroup):
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    # A classic group without members is only offsets: nothing is converted, and the offsets stay.
     if group.is_empty:
         op.erase(group)
         return LiveConsumerGroup(group_id)

@@ -40,6 +40,7 @@ def update_epoch(
     """Check the subscribed topics again; the group epoch is bumped if requested, or if the topics changed."""
     if not bump and not group.metadata_expired(op.now):
         return Epoch(group.group_epoch, group.homogeneous)
+    # Records are applied at the end only: the group of after this heartbeat is counted in a copy.
     subscriptions = group.subscriptions.copy()
     subscriptions.count_member(old, -1)
     subscriptions.count_member(new, 1)
@@ -98,6 +99,7 @@ def move(
     subscription_changed: bool,
 ) -> ConsumerMember:
     """Return the member after its step towards the target; the record is written if something changes."""
+    # Nearly all heartbeats end here.
     if not subscription_changed and is_reconciled_to(member, target.epoch):
         return member
     names = _subscribed_names(group.log.regexes, member)
@@ -108,6 +110,7 @@ def move(
     if moved == member:
         return moved
     op.write(*records.current_assignment(group.group_id, moved))
+    # A classic member is asked to join again, and the timer of that request fences it.
     if moved.classic is None:
         if moved.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
             expect_revocation(op, group, moved)

@@ -91,6 +91,7 @@ def _next(member: ConsumerMember, epoch: int, goal: Goal, owned: Owned) -> Consu
         return _moved(
             member, epoch, state=ConsumerMemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
         )
+    # Only now: a member that still has to give something up stays at its epoch, and gets nothing new.
     for topic, partitions in gained.items():
         kept.setdefault(topic, {}).update(dict.fromkeys(partitions, goal.epoch))
     state = ConsumerMemberState.UNRELEASED_PARTITIONS if unreleased else ConsumerMemberState.STABLE
