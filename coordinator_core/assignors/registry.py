@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from coordinator_core.assignors.client.clients import CLIENTS, client_assignor
-from coordinator_core.assignors.connect.rounds import assign_eager, assign_incremental
+from coordinator_core.assignors.connect.eager_and_incremental import assign_eager, assign_incremental
 from coordinator_core.assignors.inputs import (
     AssignedGroupType,
     Assignment,

@@ -27,7 +27,8 @@ from coordinator_core.assignors.client.claimed_partitions import (
     versioned_sticky_data,
 )
 from coordinator_core.assignors.client.constrained import BeforeNumbers, StealingAssignment
-from coordinator_core.assignors.client.dealing import (
+from coordinator_core.assignors.client.general import GeneralRules, TreatmentOrder, by_hash, by_number, newest_first
+from coordinator_core.assignors.client.range_and_roundrobin import (
     RangeProfile,
     RoundRobin,
     as_joined,
@@ -36,7 +37,6 @@ from coordinator_core.assignors.client.dealing import (
     of_leader,
     two_static_by_instance,
 )
-from coordinator_core.assignors.client.general import GeneralRules, TreatmentOrder, by_hash, by_number, newest_first
 from coordinator_core.assignors.client.sticky import Sticky, owned_stays, unplanned_returns, without_transfers
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage

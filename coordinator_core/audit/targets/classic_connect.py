@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice, product
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.rounds import AssignorMemory
+from coordinator_core.assignors.connect.eager_and_incremental import AssignorMemory
 from coordinator_core.assignors.connect.work import (
     CONNECTOR,
     ConnectorsAndTasks,

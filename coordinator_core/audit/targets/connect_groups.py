@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.rounds import AssignorMemory
+from coordinator_core.assignors.connect.eager_and_incremental import AssignorMemory
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.rounds import AssignorMemory
+from coordinator_core.assignors.connect.eager_and_incremental import AssignorMemory
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.connect.configured_work import ConfiguredWork
