@@ -7,11 +7,14 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from coordinator_core.cluster.topic_changes import TopicChange
+from coordinator_core.groups.classic.state import ClassicMember
+from coordinator_core.groups.connect.state import ConnectMember
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import EpochMember
 from coordinator_core.groups.share.state import ShareMember
 from coordinator_core.groups.streams.state import StreamsMember
 from coordinator_core.groups.subscribed_topics import SubscribedTopic
+from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 
@@ -91,6 +94,8 @@ MOVED_FROM: dict[str, str] = {CauseKind.GROUP_UPGRADED: "generation", CauseKind.
 DEPARTED = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
 """Causes that leave open how a member went."""
 
+GROUP_SOURCE = "group log"
+"""Where the evidence of a cause lies, unless it says otherwise."""
 _KIND_OF_FACT = {
     "regex": CauseKind.SUBSCRIPTION_CHANGED,
     "assignor": CauseKind.ASSIGNOR_CHANGED,
@@ -141,7 +146,7 @@ def cause(
     topics: Iterable[str] = (),
     detail: str | None = None,
     hint: str | None = None,
-    source: str = "group log",
+    source: str = GROUP_SOURCE,
 ) -> Cause:
     """Return one cause, proven by the record at ``at``."""
     return Cause(str(kind), member, instance, tuple(sorted(topics)), detail, hint, source, at)
@@ -175,10 +180,15 @@ def _said(value: object) -> str:
 
 
 def about(
-    member: EpochMember, kind: CauseKind, at: LogPosition, detail: str | None = None, topics: Iterable[str] = ()
+    member: EpochMember | ClassicMember | ConnectMember | OpenMembership,
+    kind: CauseKind,
+    at: LogPosition,
+    detail: str | None = None,
+    topics: Iterable[str] = (),
+    hint: str | None = None,
 ) -> Cause:
     """Return a cause about one member."""
-    return cause(kind, at, member=member.member_id, instance=member.instance_id, topics=topics, detail=detail)
+    return Cause(str(kind), member.member_id, member.instance_id, tuple(sorted(topics)), detail, hint, GROUP_SOURCE, at)
 
 
 def member_facts(member: EpochMember) -> dict[str, object]:
@@ -216,15 +226,16 @@ def difference(before: AbstractSet[str], after: AbstractSet[str]) -> str:
 
 def topic_causes(changes: Iterable[TopicChange]) -> list[Cause]:
     """Return changes of topics as causes."""
-    causes = []
-    for change in changes:
-        source = "cluster metadata" if change.at.partition >= 0 else "topic snapshot"
-        causes.append(
-            cause(
-                _TOPIC_KINDS[change.kind], change.at, topics=(change.name,), detail=_topic_detail(change), source=source
-            )
+    return [
+        cause(
+            _TOPIC_KINDS[change.kind],
+            change.at,
+            topics=(change.name,),
+            detail=_topic_detail(change),
+            source="cluster metadata" if change.at.partition >= 0 else "topic snapshot",
         )
-    return causes
+        for change in changes
+    ]
 
 
 def _topic_detail(change: TopicChange) -> str:

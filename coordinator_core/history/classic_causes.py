@@ -13,7 +13,7 @@ from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, COOPERATIVE_STICKY
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
+from coordinator_core.history.causes import CauseKind, about, cause, difference, topic_causes
 from coordinator_core.history.held_units import (
     NO_ASSIGNMENT,
     NO_SUBSCRIPTION,
@@ -89,18 +89,8 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
             continue
         before, after = subscription(old, known), subscription(new, member)
         if before.topics != after.topics:
-            topics = before.topics ^ after.topics
-            detail = difference(before.topics, after.topics)
-            causes.append(
-                cause(
-                    CauseKind.SUBSCRIPTION_CHANGED,
-                    at,
-                    member=member_id,
-                    instance=member.instance_id,
-                    topics=topics,
-                    detail=detail,
-                )
-            )
+            detail, topics = difference(before.topics, after.topics), before.topics ^ after.topics
+            causes.append(about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, topics))
         if before.rack_id != after.rack_id:
             detail = f"rack {before.rack_id} to {after.rack_id}"
             causes.append(cause(CauseKind.RACK_CHANGED, at, member=member_id, detail=detail))

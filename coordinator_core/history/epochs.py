@@ -55,7 +55,7 @@ from coordinator_core.history.topics_of_epochs import (
 )
 from coordinator_core.history.warmups import ended_warmups, explain_by_warmups, refined_warmups
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import LogPosition
 
 AnyEpochGroup = EpochGroup[Any, Any]
 
@@ -265,11 +265,6 @@ def _has_no_tasks(writer: HistoryWriter) -> bool:
     return bool(state.members) and not any(target.active for target in state.targets.values())
 
 
-def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, str] | None:
-    """Return the configs that a streams group's last assignment was made with."""
-    return state.last_assignment_configs if isinstance(state, StreamsGroup) else None
-
-
 def on_streams_epoch(
     kind: EpochKind, writer: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
 ) -> None:
@@ -436,7 +431,11 @@ def _handlers(kind: EpochKind) -> dict[int, RecordHandler]:
     """What the records that all these types of group have do to the history."""
     types = kind.types
     if kind is STREAMS_KIND:
-        epoch = RecordHandler(kind.name, partial(on_streams_epoch, kind), configs_before)
+        epoch = RecordHandler(
+            kind.name,
+            partial(on_streams_epoch, kind),
+            lambda state, _: state.last_assignment_configs if isinstance(state, StreamsGroup) else None,
+        )
     else:
         epoch = RecordHandler(kind.name, partial(on_epoch, kind))
     return {

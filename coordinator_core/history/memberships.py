@@ -14,7 +14,7 @@ from coordinator_core.cluster.coordinators_away import away_at, times_away
 from coordinator_core.durations import duration
 from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.causes import DEPARTED, CauseKind, cause
+from coordinator_core.history.causes import DEPARTED, CauseKind, about
 from coordinator_core.history.grounds import NOT_SEEN_TO_GO_ON
 from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.holdings import WorkUnit
@@ -164,7 +164,7 @@ def _committed(writer: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:
 def join(writer: HistoryWriter, membership: OpenMembership) -> None:
     """Record that a member joined. That is not a cause if the member only continues under another group type."""
     open_history, member_id = writer.open_history, membership.member_id
-    at, instance = membership.joined, membership.instance_id
+    at = membership.joined
     if open_history.rebalance is not None:
         open_history.rebalance.behind[member_id] = True
     crossing = open_history.crossing.pop(member_id, None)
@@ -179,7 +179,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
     replaced = _replaced(open_history, membership)
     if replaced is None:
         open_history.joined.append(member_id)
-        open_history.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
+        open_history.changes.append(about(membership, CauseKind.MEMBER_JOINED, at))
         return
     membership.came_by, membership.replaces = REPLACED, replaced.member_id
     membership.first_epoch = open_history.epoch_of(membership)
@@ -190,8 +190,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
     open_history.ownership.rename(replaced.member_id, member_id)
     may_be_away = replaced.away_since is not None or hint is not None
     kind = CauseKind.STATIC_MEMBER_RETURNED if may_be_away else CauseKind.STATIC_MEMBER_REPLACED
-    detail = f"in place of {replaced.member_id}"
-    open_history.changes.append(cause(kind, at, member=member_id, instance=instance, detail=detail, hint=hint))
+    open_history.changes.append(about(membership, kind, at, f"in place of {replaced.member_id}", hint=hint))
 
 
 def _replaced(open_history: OpenHistory, membership: OpenMembership) -> OpenMembership | None:
@@ -211,11 +210,13 @@ def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
         return
     membership.left, membership.went_by, membership.last_epoch = at, LEFT_OR_EXPIRED, open_history.epoch_of(membership)
     open_history.departed[member_id] = membership
-    instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
-    kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
-    if away is not None:
-        detail = f"left at offset {away.offset} and did not return"
-    open_history.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
+    away = membership.away_since
+    detail = None if away is None else f"left at offset {away.offset} and did not return"
+    open_history.changes.append(about(membership, _departure(membership), at, detail, hint=membership.hint))
+
+
+def _departure(membership: OpenMembership) -> CauseKind:
+    return CauseKind.MEMBER_LEFT_OR_EXPIRED if membership.instance_id is None else CauseKind.STATIC_MEMBER_LEFT
 
 
 def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
@@ -231,8 +232,7 @@ def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
         for membership in open_history.crossing.values():
             open_history.past.rest(membership, NOT_SEEN_TO_GO_ON)
         return
-    for member_id, membership in open_history.crossing.items():
-        membership.went_by, instance = LEFT_OR_EXPIRED, membership.instance_id
-        kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
-        open_history.changes.append(cause(kind, at, member=member_id, instance=instance))
+    for membership in open_history.crossing.values():
+        membership.went_by = LEFT_OR_EXPIRED
+        open_history.changes.append(about(membership, _departure(membership), at))
     writer.close(open_history.crossing)

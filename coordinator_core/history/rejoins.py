@@ -25,7 +25,7 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
+from coordinator_core.history.causes import CauseKind, about, cause, difference, topic_causes
 from coordinator_core.history.classic_causes import (
     Transition,
     assignment,
@@ -63,14 +63,7 @@ def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[
         before, after = subscription(old, replaced).topics, subscription(new, member).topics
         if before != after:
             detail = f"{difference(before, after)}, in place of {replaced.member_id} within generation {new.generation}"
-            changed[member.instance_id] = cause(
-                CauseKind.SUBSCRIPTION_CHANGED,
-                at,
-                member=member_id,
-                instance=member.instance_id,
-                topics=before ^ after,
-                detail=detail,
-            )
+            changed[member.instance_id] = about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, before ^ after)
     return changed
 
 
@@ -91,14 +84,8 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
         if unwanted and replaced is not None:
             yield replaced._replace(detail=f"{replaced.detail}, which left it with {', '.join(sorted(unwanted))}")
         elif unwanted:
-            yield cause(
-                CauseKind.ASSIGNMENT_MISMATCH,
-                written,
-                member=member_id,
-                instance=member.instance_id,
-                topics=unwanted,
-                detail=f"assigned in generation {last.epoch}; a Java client joins again for this",
-            )
+            detail = f"assigned in generation {last.epoch}; a Java client joins again for this"
+            yield about(member, CauseKind.ASSIGNMENT_MISMATCH, written, detail, unwanted)
 
 
 def untaken_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause]:
@@ -117,14 +104,8 @@ def untaken_causes(open_history: OpenHistory, step: Transition) -> Iterator[Caus
         if owned and not unread & owned:
             detail = f"{len(unread)} of generation {step.last.epoch}: {named_units(unread)}; its assignment lists "
             detail += "the topic several times, and its client keeps the last entry"
-            yield cause(
-                CauseKind.ASSIGNMENT_NOT_TAKEN,
-                step.last.opened,
-                member=member_id,
-                instance=member.instance_id,
-                topics={unit.name for unit in unread},
-                detail=detail,
-            )
+            topics = {unit.name for unit in unread}
+            yield about(member, CauseKind.ASSIGNMENT_NOT_TAKEN, step.last.opened, detail, topics)
 
 
 def unread_units(open_history: OpenHistory, group: ClassicGroup, member: ClassicMember) -> AbstractSet[WorkUnit]:

@@ -123,12 +123,9 @@ def _outcome(writer: HistoryWriter, phase: SharePhase, new: Listed, unit: Unit, 
         return "state deleted"
     if phase is SharePhase.INITIALIZED:
         return "topic deleted"
-    return "topic deleted" if _is_gone(writer, topic_id, at) else None
-
-
-def _is_gone(writer: HistoryWriter, topic_id: str, at: LogPosition) -> bool:
-    """Whether the topic is known not to be there: one that is newer than what is known of the topics may be."""
-    return writer.topics is not None and writer.topics.partitions_at(topic_id, at.timestamp_ms) == 0
+    # One that is newer than what is known of the topics may be there.
+    is_gone = writer.topics is not None and writer.topics.partitions_at(topic_id, at.timestamp_ms) == 0
+    return "topic deleted" if is_gone else None
 
 
 def _lost_since_the_last_list(writer: HistoryWriter, at: LogPosition) -> str | None:
@@ -139,11 +136,6 @@ def _lost_since_the_last_list(writer: HistoryWriter, at: LogPosition) -> str | N
 
 
 Seen = dict[str, SubscribedTopic] | None
-
-
-def partition_metadata_before(state: GroupState | None, record: CoordinatorRecord) -> Seen:
-    """Return the topics as the group saw them before."""
-    return state.subscription_metadata if isinstance(state, ConsumerGroup | StreamsGroup) else None
 
 
 def on_partition_metadata(writer: HistoryWriter, record: CoordinatorRecord, before: Seen) -> None:
@@ -171,15 +163,8 @@ def on_regex(writer: HistoryWriter, record: ConsumerGroupRegularExpressionRecord
         return
     before, after = set(known.topics if known else ()), set(record.value["topics"])
     if before != after:
-        detail = f"{record.key['regularExpression']}: {difference(before, after)}"
-        writer.open_history.changes.append(
-            cause(CauseKind.REGEX_RESOLVED, record.at, topics=before ^ after, detail=detail)
-        )
-
-
-def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topology | None:
-    """Return the topology before the record."""
-    return state.topology if isinstance(state, StreamsGroup) else None
+        topics, detail = before ^ after, f"{record.key['regularExpression']}: {difference(before, after)}"
+        writer.open_history.changes.append(cause(CauseKind.REGEX_RESOLVED, record.at, topics=topics, detail=detail))
 
 
 def on_topology(writer: HistoryWriter, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
@@ -187,11 +172,6 @@ def on_topology(writer: HistoryWriter, record: StreamsGroupTopologyRecord, befor
     if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
         detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
         writer.open_history.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
-
-
-def state_partitions_before(state: GroupState | None, record: CoordinatorRecord) -> StatePartitionMetadata | None:
-    """Return which share partitions were assignable before."""
-    return state.state_partitions if isinstance(state, ShareGroup) else None
 
 
 def on_state_partitions(
@@ -216,16 +196,27 @@ def on_state_partitions(
 
 
 HANDLERS: dict[int, RecordHandler] = {
-    RecordType.CONSUMER_GROUP_PARTITION_METADATA: RecordHandler(
-        GroupType.CONSUMER.value, on_partition_metadata, partition_metadata_before
-    ),
+    **{
+        record_type: RecordHandler(
+            group_type.value,
+            on_partition_metadata,
+            lambda state, _: state.subscription_metadata if isinstance(state, ConsumerGroup | StreamsGroup) else None,
+        )
+        for record_type, group_type in (
+            (RecordType.CONSUMER_GROUP_PARTITION_METADATA, GroupType.CONSUMER),
+            (RecordType.STREAMS_GROUP_PARTITION_METADATA, GroupType.STREAMS),
+        )
+    },
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RecordHandler(GroupType.CONSUMER.value, on_regex, regex_before),
     RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RecordHandler(
-        GroupType.SHARE.value, on_state_partitions, state_partitions_before
+        GroupType.SHARE.value,
+        on_state_partitions,
+        lambda state, _: state.state_partitions if isinstance(state, ShareGroup) else None,
     ),
-    RecordType.STREAMS_GROUP_PARTITION_METADATA: RecordHandler(
-        GroupType.STREAMS.value, on_partition_metadata, partition_metadata_before
+    RecordType.STREAMS_GROUP_TOPOLOGY: RecordHandler(
+        GroupType.STREAMS.value,
+        on_topology,
+        lambda state, _: state.topology if isinstance(state, StreamsGroup) else None,
     ),
-    RecordType.STREAMS_GROUP_TOPOLOGY: RecordHandler(GroupType.STREAMS.value, on_topology, topology_before),
 }
 """Record type to what it does to the history."""

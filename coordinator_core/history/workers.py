@@ -29,7 +29,7 @@ from coordinator_core.groups.connect.state import (
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.causes import CauseKind, about, cause
 from coordinator_core.history.held_units import work_held
 from coordinator_core.history.history_writer import CURRENT, TARGET, HistoryWriter, RecordHandler
 from coordinator_core.history.memberships import away_hint, depart, join
@@ -86,16 +86,13 @@ def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
 
 def _changes(member: ConnectMember, before: list[Assignor], at: LogPosition) -> list[Cause]:
     """What a worker's metadata changes; an assignor's reason is how a worker asks for a rebalance."""
-    about, instance = member.member_id, member.instance_id
     old, new = [assignor.name for assignor in before], [assignor.name for assignor in member.assignors]
     if old != new:
         detail = f"assignors {' '.join(old) or 'none'} to {' '.join(new) or 'none'}"
-        return [cause(CauseKind.ASSIGNOR_CHANGED, at, member=about, instance=instance, detail=detail)]
+        return [about(member, CauseKind.ASSIGNOR_CHANGED, at, detail)]
     was = {assignor.name: assignor for assignor in before}
     details = [_detail(was[assignor.name], assignor) for assignor in member.assignors if assignor != was[assignor.name]]
-    if not details:
-        return []
-    return [cause(CauseKind.MEMBER_CHANGED, at, member=about, instance=instance, detail=", ".join(details))]
+    return [about(member, CauseKind.MEMBER_CHANGED, at, ", ".join(details))] if details else []
 
 
 def _detail(old: Assignor, new: Assignor) -> str:
@@ -105,26 +102,17 @@ def _detail(old: Assignor, new: Assignor) -> str:
     return f"{part} of assignor {new.name}"
 
 
-def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tuple[str, int]]:
-    """Return the connectors and tasks before the record."""
-    return _units(state.work) if isinstance(state, ConnectGroup) else set()
-
-
 def on_work(writer: HistoryWriter, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
     """Apply the connectors and tasks that the group has to run."""
     if record.value is not None:
         changed = before ^ _units(_group(writer).work)
         if changed:
             detail = f"{len(changed)} connectors and tasks were added or removed"
-            names = {name for name, _ in changed}
-            writer.open_history.changes.append(
-                cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail)
+            of_names = cause(
+                CauseKind.CONNECTORS_CHANGED, record.at, topics={name for name, _ in changed}, detail=detail
             )
+            writer.open_history.changes.append(of_names)
         _note_idle_work(writer)
-
-
-def on_configuration(writer: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
-    """Apply the group's configuration: it causes no rebalance, and says how long work waits for a worker that left."""
 
 
 def on_epoch(writer: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, before: None) -> None:
@@ -259,10 +247,15 @@ def _group(writer: HistoryWriter) -> ConnectGroup:
 
 HANDLERS: dict[int, RecordHandler] = {
     ConnectRecordType.GROUP_METADATA: RecordHandler(GroupType.CONNECT.value, on_epoch),
-    ConnectRecordType.CONNECTORS_TASKS_METADATA: RecordHandler(GroupType.CONNECT.value, on_work, work_before),
+    ConnectRecordType.CONNECTORS_TASKS_METADATA: RecordHandler(
+        GroupType.CONNECT.value,
+        on_work,
+        lambda state, _: _units(state.work) if isinstance(state, ConnectGroup) else set(),
+    ),
     ConnectRecordType.MEMBER_METADATA: RecordHandler(GroupType.CONNECT.value, on_member, assignors_before),
     ConnectRecordType.TARGET_ASSIGNMENT: RecordHandler(GroupType.CONNECT.value, on_target),
     ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: RecordHandler(GroupType.CONNECT.value, on_current, delay_before),
-    ConnectRecordType.CONFIGURATION: RecordHandler(GroupType.CONNECT.value, on_configuration),
+    # It causes no rebalance, and says how long work waits for a worker that left.
+    ConnectRecordType.CONFIGURATION: RecordHandler(GroupType.CONNECT.value, lambda writer, record, before: None),
 }
 """Record type of ``__worker_offsets`` to what it does to the history."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+
+Member = TypeVar("Member")
+Target = TypeVar("Target")
 
 Owned = list[tuple[str, list[int]]]
 """A topic, or its id, with numbers of partitions."""
@@ -26,50 +29,26 @@ class CaseSubscriber(TypedDict):
     rack: NotRequired[str]
 
 
-class BrokerChanges(TypedDict):
-    """What may change with any step, and the member whose heartbeat causes the assignment."""
+class CaseStep(TypedDict, Generic[Member, Target]):
+    """What happens to a group whose broker assigns: members join or change (``join``), are loaded (``bulk``), report
+    their offsets (``report``) or leave by their ids, targets are replaced, or only what may change with any step does.
 
+    ``by`` is the member whose heartbeat causes the assignment.
+    """
+
+    op: Literal["join", "bulk", "report", "leave", "set_target", "topics", "topology"]
     by: NotRequired[str]
+    member: NotRequired[Member]
+    members: NotRequired[list[Any]]
+    assignments: NotRequired[dict[str, Target]]
+
+
+class BrokerStep(CaseStep[CaseSubscriber, Owned]):
+    """A step of a consumer or share group, with what may change with any step."""
+
     topics: NotRequired[list[CaseTopic]]
     regexes: NotRequired[dict[str, list[str]]]
     uninitialized: NotRequired[list[tuple[str, int]]]
-
-
-class JoinStep(BrokerChanges):
-    """A member joins, or changes."""
-
-    op: Literal["join"]
-    member: CaseSubscriber
-
-
-class BulkStep(BrokerChanges):
-    """Members are loaded."""
-
-    op: Literal["bulk"]
-    members: list[CaseSubscriber]
-
-
-class LeaveStep(BrokerChanges):
-    """Members leave, by their ids."""
-
-    op: Literal["leave"]
-    members: list[str]
-
-
-class TargetStep(BrokerChanges):
-    """Targets are replaced."""
-
-    op: Literal["set_target"]
-    assignments: dict[str, Owned]
-
-
-class TopicsStep(BrokerChanges):
-    """Only topics change."""
-
-    op: Literal["topics"]
-
-
-BrokerStep = JoinStep | BulkStep | LeaveStep | TargetStep | TopicsStep
 
 
 class BrokerCase(TypedDict):
@@ -117,47 +96,8 @@ class CaseTasks(TypedDict):
     warmup: NotRequired[dict[str, list[int]]]
 
 
-class TopologyChanges(CaseTopology):
-    """What may change with any step, and the member whose heartbeat causes the assignment."""
-
-    by: NotRequired[str]
-
-
-class ProcessJoins(TopologyChanges):
-    """A member joins, or changes."""
-
-    op: Literal["join"]
-    member: CaseProcess
-
-
-class ProcessesStep(TopologyChanges):
-    """Members are loaded, or report their offsets."""
-
-    op: Literal["bulk", "report"]
-    members: list[CaseProcess]
-
-
-class ProcessesLeave(TopologyChanges):
-    """Members leave, by their ids."""
-
-    op: Literal["leave"]
-    members: list[str]
-
-
-class TasksStep(TopologyChanges):
-    """Targets are replaced."""
-
-    op: Literal["set_target"]
-    assignments: dict[str, CaseTasks]
-
-
-class TopologyStep(TopologyChanges):
-    """Only the topology changes."""
-
-    op: Literal["topology"]
-
-
-StreamsStep = ProcessJoins | ProcessesStep | ProcessesLeave | TasksStep | TopologyStep
+class StreamsStep(CaseStep[CaseProcess, CaseTasks], CaseTopology):
+    """A step of a streams group; the topology may change with any."""
 
 
 class StreamsInput(CaseTopology):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_core.assignors import registry
-from coordinator_core.assignors.case_files import broker, client, connect, hash_order, streams, streams_mock
+from coordinator_core.assignors.case_files import broker, hash_order, leader, streams_mock
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.errors import INVALID, InputError
@@ -15,15 +15,15 @@ Runner = Callable[[Any, Profile, Assign], dict[str, Any]]
 """A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
 
 RUNNERS: dict[str, Runner] = {
-    **{f"client-{name}": client.runner(name) for name in client.NAMES},
-    "connect-eager": connect.run,
-    "connect-incremental": connect.run,
+    **{f"client-{name}": leader.runner(name) for name in leader.NAMES},
+    "connect-eager": leader.run_connect,
+    "connect-incremental": leader.run_connect,
     "hash-order": hash_order.run,
     "uniform": broker.uniform,
     "range": broker.range_,
     "simple": broker.simple,
-    "streams-sticky": streams.runner("sticky"),
-    "streams-highly-available": streams.runner("highly_available"),
+    "streams-sticky": broker.streams("sticky"),
+    "streams-highly-available": broker.streams("highly_available"),
     "streams-mock": streams_mock.run,
 }
 

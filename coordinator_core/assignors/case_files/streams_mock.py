@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from coordinator_core.assignors.case_files.broker import StreamsCase
 from coordinator_core.assignors.case_files.case_forms import StreamsInput
-from coordinator_core.assignors.case_files.streams import StreamsCase
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.profiles import Profile
