@@ -197,23 +197,14 @@ class LineReader:
             self.first_not_understood = self.first_not_understood or (text.line, (part or "").strip())
             return
         for event in said(found):
-            partition = event.log_partition
-            if partition is None and text.prefix["partition"] is not None:
-                partition = int(text.prefix["partition"])
+            if event.log_partition is None and text.prefix["partition"] is not None:
+                event = event._replace(log_partition=int(text.prefix["partition"]))
+            reason = None if event.reason is None else event.reason[:MOST_VALUE]
             yield BrokerEvent(
+                **event._replace(kind=str(event.kind), reason=reason)._asdict(),
                 file=self.file,
                 line=text.line,
-                kind=str(event.kind),
-                group_id=event.group_id,
-                member_id=event.member_id,
-                instance_id=event.instance_id,
-                epoch=event.epoch,
-                reason=None if event.reason is None else event.reason[:MOST_VALUE],
-                duration_ms=event.duration_ms,
-                topic=event.topic,
-                partition=event.partition,
                 broker_id=None if text.prefix["broker"] is None else int(text.prefix["broker"]),
-                log_partition=partition,
                 level=level,
                 written=time.text,
                 local_ms=time.local_ms,
@@ -231,7 +222,7 @@ def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
 def time_of_line(text: str) -> WrittenTime:
     """Return the time of any line of such a log, whatever it says; ``NO_TIME`` if it has none at its beginning."""
     if "{" in text[:MOST_HEAD]:
-        for entry in json_entries([text], _is_message):
+        for entry in json_entries([text], lambda each: len(each) > MOST_SCALAR):
             for time in times_of_entry(entry):
                 return time
     level = LEVEL.search(text, 0, MOST_HEAD)
@@ -243,10 +234,6 @@ def times_of_entry(entry: JsonEntry) -> Iterator[WrittenTime]:
     own = [time_before(PREFIX.split(text[:MOST_HEAD], maxsplit=1)[0]) for _, text in entry.texts]
     times = [with_zone(time, entry.time) for time in own if time.local_ms is not None] or [entry.time]
     yield from (time for time in times if time.local_ms is not None)
-
-
-def _is_message(text: str) -> bool:
-    return len(text) > MOST_SCALAR
 
 
 def has_prefix(text: str) -> bool:

@@ -18,15 +18,9 @@ from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup, ShareMember
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.sources import topic_names
-from coordinator_core.groups.streams.state import (
-    CurrentTasks,
-    StreamsGroup,
-    StreamsMember,
-    StreamsMemberState,
-    TargetTasks,
-)
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMemberState, TargetTasks
 from coordinator_core.history.holdings import Held, Resource, WorkUnit
 from coordinator_core.record_fields.embedded import (
     ConnectProtocolAssignment,
@@ -57,32 +51,17 @@ def partitions_owned(assigned: PartitionEpochs) -> dict[Resource, AbstractSet[in
     return {("partition", topic): partitions.keys() for topic, partitions in assigned.items() if partitions}
 
 
-def share_held(member: ShareMember) -> Held:
-    """Return the partitions that the member reads, together with other members."""
-    return partitions_held(member.assigned)
-
-
 def partitions_held(assigned: Partitions) -> Held:
     """Return partitions by topic id, as in a target of a consumer or share group."""
     return {("partition", topic): set(partitions) for topic, partitions in assigned.items() if partitions}
 
 
-def streams_held(member: StreamsMember) -> Held:
-    """Return assigned tasks by role, and those pending revocation, which the member still has."""
+def tasks_held(*parts: CurrentTasks | TargetTasks) -> Held:
+    """Return tasks by role: those of a target, or assigned ones and those pending revocation, which the member has."""
     held: dict[Resource, AbstractSet[int]] = {}
-    for tasks in (member.assigned, member.pending_revocation):
-        _add("active", tasks.active.items(), held)
-        _add("standby", tasks.standby.items(), held)
-        _add("warmup", tasks.warmup.items(), held)
-    return held
-
-
-def streams_target(target: TargetTasks) -> Held:
-    """Return target tasks by role."""
-    held: dict[Resource, AbstractSet[int]] = {}
-    _add("active", target.active.items(), held)
-    _add("standby", target.standby.items(), held)
-    _add("warmup", target.warmup.items(), held)
+    for tasks in parts:
+        for role, of_role in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup)):
+            _add(role, of_role.items(), held)
     return held
 
 
@@ -101,7 +80,7 @@ def work_held(work: Work) -> Held:
     return held
 
 
-def consumer_topics(state: ConsumerGroup, history: TopicHistory | None = None) -> set[str]:
+def consumer_topics(state: ConsumerGroup) -> set[str]:
     """Return names of the topics that some member subscribes to, by name or by a resolved regular expression."""
     members = state.members.values()
     names = set().union(*[member.subscribed_topic_names for member in members])
@@ -110,19 +89,6 @@ def consumer_topics(state: ConsumerGroup, history: TopicHistory | None = None) -
         wanted = {member.subscribed_topic_regex for member in members}
         names.update(*[resolved.topics for regex, resolved in state.regexes.items() if regex in wanted])
     return names
-
-
-def share_topics(state: ShareGroup, history: TopicHistory | None = None) -> set[str]:
-    """Return names of the topics that some member subscribes to."""
-    return {name for member in state.members.values() for name in member.subscribed_topic_names}
-
-
-def streams_topics(state: StreamsGroup, history: TopicHistory | None) -> set[str]:
-    """Return names of the source, repartition and changelog topics of the topology.
-
-    Regular expressions stand for every topic of ``history`` that they match, whenever it existed.
-    """
-    return topic_names(state.topology, history)
 
 
 class ClassicSubscription(NamedTuple):
@@ -336,24 +302,6 @@ class EpochKind(NamedTuple):
         return self.types.group.value
 
 
-def _tasks(tasks: CurrentTasks) -> Held:
-    roles = (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup))
-    return {
-        (role, subtopology): set(partitions)
-        for role, by_subtopology in roles
-        for subtopology, partitions in by_subtopology.items()
-        if partitions
-    }
-
-
-def _streams_assigned(member: StreamsMember) -> Held:
-    return _tasks(member.assigned)
-
-
-def _streams_revoking(member: StreamsMember) -> Held:
-    return _tasks(member.pending_revocation)
-
-
 CONSUMER_KIND = EpochKind(
     record_types.CONSUMER_RECORDS,
     ConsumerGroup,
@@ -365,7 +313,7 @@ CONSUMER_KIND = EpochKind(
     lambda member: partitions_owned(member.assigned),
     lambda member: partitions_owned(member.pending_revocation),
     partitions_held,
-    consumer_topics,
+    lambda state, topics: consumer_topics(state),
 )
 SHARE_KIND = EpochKind(
     record_types.SHARE_RECORDS,
@@ -374,11 +322,11 @@ SHARE_KIND = EpochKind(
     None,
     None,
     False,
-    share_held,
+    lambda member: partitions_held(member.assigned),
     lambda member: partitions_held(member.assigned),
     lambda member: {},
     partitions_held,
-    share_topics,
+    lambda state, topics: {name for each in state.members.values() for name in each.subscribed_topic_names},
 )
 STREAMS_KIND = EpochKind(
     record_types.STREAMS_RECORDS,
@@ -387,10 +335,11 @@ STREAMS_KIND = EpochKind(
     StreamsMemberState.UNREVOKED_TASKS,
     StreamsMemberState.UNRELEASED_TASKS,
     True,
-    streams_held,
-    _streams_assigned,
-    _streams_revoking,
-    streams_target,
-    streams_topics,
+    lambda member: tasks_held(member.assigned, member.pending_revocation),
+    lambda member: tasks_held(member.assigned),
+    lambda member: tasks_held(member.pending_revocation),
+    tasks_held,
+    # Regular expressions stand for every topic of the history that they match, whenever it existed.
+    lambda state, topics: topic_names(state.topology, topics),
 )
 EPOCH_KINDS = (CONSUMER_KIND, SHARE_KIND, STREAMS_KIND)

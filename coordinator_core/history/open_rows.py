@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from coordinator_core.clients.known_clients import UNKNOWN_CLIENT, Told
 from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.history.holdings import Tally, no_times
 from coordinator_core.history.rows import REPLACED, Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
+from coordinator_core.history.testimony import told_missing
 from coordinator_core.records import LogPosition, elapsed_ms
 
 NAMED_BEHIND = 10
@@ -55,31 +56,19 @@ class OpenEpoch:
 
         The metadata hash is over what all members subscribe to: where not all are known, only a match says something.
         """
-        tells_topics = self.knows_members or self.topics_proven
-        missing = self.missing or no_times(self.opened)
+        told: dict[str, Any] = {name: getattr(self, name) for name in _OF_EPOCH}
+        told["members"] = tuple(sorted(self.members)) if self.knows_members else None
+        if not self.knows_members:
+            told["state"] = None
+        if not (self.knows_members or self.topics_proven):
+            told |= {"topics_proven": None, "topics_at": None}
         return GroupEpochRow(
-            group_id,
-            group_type,
-            self.epoch,
-            self.opened,
-            ended,
-            ended_by,
-            ended is None,
-            self.state if self.knows_members else None,
-            self.protocol_type,
-            self.assignor,
-            self.leader,
-            tuple(sorted(self.members)) if self.knows_members else None,
-            self.target,
-            self.metadata_hash,
-            self.topics_proven if tells_topics else None,
-            self.topics_at if tells_topics else None,
-            self.unassigned,
-            self.assignment_error,
-            self.causes,
-            missing is None,
-            missing,
-            self.topology,
+            group_id=group_id,
+            group_type=group_type,
+            ended=ended,
+            ended_by=ended_by,
+            is_open=ended is None,
+            **told | told_missing(self.missing or no_times(self.opened)),
         )
 
 
@@ -260,35 +249,22 @@ class OpenMembership:
 
     def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
         """Return the row of ``memberships``."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in _OF_MEMBER}
+        if self.came_by == "unknown":
+            told["first_epoch"] = None
         return MembershipRow(
-            group_id,
-            group_type,
-            self.member_id,
-            self.instance_id,
-            self.client_id,
-            self.client_host,
-            self.rack_id,
-            self.url,
-            self.process_id,
-            self.user_endpoint,
-            self.client_tags,
-            self.topology_epoch,
-            self.subscribed_topics,
-            self.subscribed_regex,
-            self.joined,
-            self.came_by,
-            self.replaces,
-            self.first_epoch if self.came_by != "unknown" else None,
-            self.left,
-            self.went_by,
-            self.hint,
-            self.away_since,
-            self.last_epoch,
-            not final,
-            self.missing is None,
-            self.missing,
-            self.told.name,
-            self.told.certainty.value,
-            self.told.release,
-            self.rebalance_timeout_ms,
+            group_id=group_id,
+            group_type=group_type,
+            is_open=not final,
+            client=self.told.name,
+            client_certainty=self.told.certainty.value,
+            client_release=self.told.release,
+            **told | told_missing(self.missing),
         )
+
+
+_OF_EPOCH, _OF_MEMBER = (
+    sorted({each.name for each in fields(of)}.intersection(names))
+    for of, names in ((OpenEpoch, GroupEpochRow._fields), (OpenMembership, MembershipRow._fields))
+)
+"""What the rows have under the same names."""

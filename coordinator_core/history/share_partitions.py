@@ -177,7 +177,17 @@ class SharePartitionFold:
             advanced, shown = record.at if before.missing is None else None, record.at
         end = after.end_offset if after.batches else start
         covered = None if start is None or end is None else end - start - totals.total()
-        queued = tuple(_range(part) for part in changed if _has_left_for_queue(part))
+        steps = [(part, part.before or _NONE, part.after or _NONE) for part in changed]
+        # Offsets that were on their way to the dead-letter queue are not given up a second time.
+        queued = tuple(
+            _range(part)
+            for part, (was, _), (now, _) in steps
+            if (was, now) == (DeliveryState.ARCHIVING, DeliveryState.ARCHIVED)
+        )
+        archiving, archived = (
+            tuple(_range(part) for part, (was, _), (now, _) in steps if now == state and was not in GIVEN_UP)
+            for state in (DeliveryState.ARCHIVING, DeliveryState.ARCHIVED)
+        )
         why_not = why_not_queued(self._topics, which.group_id, record.at.timestamp_ms) if queued else None
         row = SharePartitionRow(
             group_id=which.group_id,
@@ -203,13 +213,20 @@ class SharePartitionFold:
             unknown=covered if is_whole else None,
             counts=_counts(after) if is_whole else (),
             delivery_limit=self._delivery_limit(which.group_id, record.at),
-            accepted_now=sum(_records(part) for part in changed if _is_accepted(part)),
-            released_now=tuple(_range(part) for part in changed if _is_given_back(part)),
-            archiving_now=tuple(_range(part) for part in changed if _is_given_up(part, DeliveryState.ARCHIVING)),
-            archived_now=tuple(_range(part) for part in changed if _is_given_up(part, DeliveryState.ARCHIVED)),
+            accepted_now=sum(
+                _records(part) for part, (was, _), (now, _) in steps if now == DeliveryState.ACKNOWLEDGED != was
+            ),
+            # A delivery of these offsets ended without an acknowledgement.
+            released_now=tuple(
+                _range(part)
+                for part, (_, before), (now, count) in steps
+                if now == DeliveryState.AVAILABLE and before < count
+            ),
+            archiving_now=archiving,
+            archived_now=archived,
             unqueued_now=queued if why_not else (),
             unqueued_why=why_not,
-            redelivered_now=sum(_records(part) for part in changed if _is_redelivered(part)),
+            redelivered_now=sum(_records(part) for part, (_, before), (_, count) in steps if count > max(1, before)),
             passed_over=_passed_over(before.state, after) if before.missing is None else None,
             advanced=advanced,
             next_offset_shown=shown,
@@ -220,6 +237,10 @@ class SharePartitionFold:
         if self._topics is None:
             return None
         return int_setting(self._topics.group_config(group_id, DELIVERY_LIMIT, at.timestamp_ms) or "")
+
+
+_NONE = (None, -1)
+"""The delivery state and count of offsets without a state."""
 
 
 def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> bool:
@@ -265,37 +286,6 @@ def _changes(before: KnownBefore, after: SharePartitionState) -> Sequence[Delive
 
 def _records(change: DeliveryChange) -> int:
     return max(0, change.last - change.first + 1)  # a broken record has its bounds swapped
-
-
-def _is_accepted(change: DeliveryChange) -> bool:
-    before, after = change.before, change.after
-    accepted = DeliveryState.ACKNOWLEDGED
-    return after is not None and after[0] == accepted and (before is None or before[0] != accepted)
-
-
-def _is_given_up(change: DeliveryChange, state: DeliveryState) -> bool:
-    """Whether offsets come to a state of records given up, and were in none before."""
-    before, after = change.before, change.after
-    return after is not None and after[0] == state and (before is None or before[0] not in GIVEN_UP)
-
-
-def _has_left_for_queue(change: DeliveryChange) -> bool:
-    """Whether offsets are archived that were on their way to the dead-letter queue."""
-    before, after = change.before, change.after
-    is_from_there = before is not None and before[0] == DeliveryState.ARCHIVING
-    return is_from_there and after is not None and after[0] == DeliveryState.ARCHIVED
-
-
-def _is_given_back(change: DeliveryChange) -> bool:
-    """Whether a delivery of these offsets ended without an acknowledgement."""
-    before, after = change.before, change.after
-    return after is not None and after[0] == DeliveryState.AVAILABLE and (before is None or before[1] < after[1])
-
-
-def _is_redelivered(change: DeliveryChange) -> bool:
-    """Whether a delivery ended that was not the first one of these offsets."""
-    before, after = change.before, change.after
-    return after is not None and after[1] > 1 and (before is None or before[1] < after[1])
 
 
 def _range(change: DeliveryChange) -> OffsetRange:

@@ -45,6 +45,11 @@ def lack_members(row: Opening, missing: str) -> None:
     row.knows_members = False
 
 
+def told_missing(missing: str | None) -> dict[str, Any]:
+    """Return what a final row says of what it lacks; None: nothing."""
+    return {"missing": missing, "history_complete": missing is None}
+
+
 def lacking(row: AnyRow, missing: str | None) -> AnyRow:
     """Return a final row without a part of what it rests on; None: it lacks nothing more."""
     if missing is None:

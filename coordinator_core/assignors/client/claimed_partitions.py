@@ -9,8 +9,9 @@ groups.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.inputs import ClassicMemberSpec
@@ -20,9 +21,7 @@ from coordinator_core.java.order import hash_order
 from coordinator_core.record_fields.embedded import (
     CooperativeStickyAssignorUserData,
     KafkaPythonStickyUserData,
-    KafkaPythonStickyUserDataTopicAssignment,
     StickyAssignorUserData,
-    StickyAssignorUserDataTopicAssignment,
 )
 from coordinator_core.wire.embedded import decode_blob
 
@@ -58,6 +57,8 @@ class ClaimedPartitions:
     any: bool = True
 
 
+Claims = list[tuple[int | None, int]]
+"""To one partition: the generation (None: not named), and the member."""
 ClaimRule = Callable[[LeaderView, Sequence[MemberData], int | None], ClaimedPartitions]
 """Group, what its members say, the largest generation that the leader saw before -> the claims that count."""
 
@@ -148,31 +149,24 @@ def of_each_generation(view: LeaderView, data: Sequence[MemberData], memory: int
     Of two in one generation the first counts, or the last where members do not name theirs.
     """
 
-    def settle(claims: list[tuple[int | None, int]]) -> list[int]:
-        by_generation: dict[int, int] = {}
-        for generation, m in claims:
-            if generation is None or generation not in by_generation:
-                by_generation[generation_or_none(generation)] = m
-        return [by_generation[generation] for generation in sorted(by_generation, reverse=True)]
+    equal = _same_topics(view, in_order=False)
+    return _by_generation(view, data, _first, lambda names: hash_order(TOPIC_PARTITION, names), equal)
 
-    return _by_generation(
-        view, data, settle, lambda names: hash_order(TOPIC_PARTITION, names), _same_topics(view, in_order=False)
-    )
+
+def _first(claims: Claims, last: Collection[int | None] = (None,)) -> list[int]:
+    """Of two claims in one generation the first counts, or the last in one of ``last``."""
+    by_generation: dict[int, int] = {}
+    for generation, m in claims:
+        if generation in last or generation not in by_generation:
+            by_generation[generation_or_none(generation)] = m
+    return [by_generation[generation] for generation in sorted(by_generation, reverse=True)]
 
 
 def first_in_python(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
     """As ``of_each_generation``, in the order of the claims; in generation 0 the last claim counts (kafka-python,
     aiokafka).
     """
-
-    def settle(claims: list[tuple[int | None, int]]) -> list[int]:
-        by_generation: dict[int, int] = {}
-        for generation, m in claims:
-            if not generation or generation not in by_generation:
-                by_generation[generation_or_none(generation)] = m
-        return [by_generation[generation] for generation in sorted(by_generation, reverse=True)]
-
-    return _by_generation(view, data, settle, list, _same_topics(view, in_order=True))
+    return _by_generation(view, data, partial(_first, last=(None, 0)), list, _same_topics(view, in_order=True))
 
 
 def newest_key_first(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
@@ -180,21 +174,20 @@ def newest_key_first(view: LeaderView, data: Sequence[MemberData], memory: int |
     claimed by nobody (librdkafka).
     """
 
-    def settle(claims: list[tuple[int | None, int]]) -> list[int]:
+    def settle(claims: Claims) -> list[int]:
         by_generation = sorted(((generation_or_none(each), m) for each, m in claims), key=lambda claim: -claim[0])
         if any(count > 1 for count in Counter(generation for generation, _ in by_generation).values()):
             return []
         return [m for _, m in by_generation]
 
-    return _by_generation(
-        view, data, settle, lambda names: list(reversed(names)), _same_topics(view, in_order=False), nowhere=False
-    )
+    equal = _same_topics(view, in_order=False)
+    return _by_generation(view, data, settle, lambda names: list(reversed(names)), equal, nowhere=False)
 
 
 def _by_generation(
     view: LeaderView,
     data: Sequence[MemberData],
-    settle: Callable[[list[tuple[int | None, int]]], list[int]],
+    settle: Callable[[Claims], list[int]],
     order: Callable[[list[TopicPartition]], Iterable[TopicPartition]],
     equal: bool,
     nowhere: bool = True,
@@ -203,7 +196,7 @@ def _by_generation(
 
     ``nowhere``: claims to partitions that do not exist are claims, too.
     """
-    claims: dict[TopicPartition, list[tuple[int | None, int]]] = {}
+    claims: dict[TopicPartition, Claims] = {}
     for m in view.order:
         for claimed in data[m].partitions:
             claims.setdefault(claimed, []).append((data[m].generation, m))
@@ -277,29 +270,30 @@ def former_owners(view: LeaderView, data: Sequence[MemberData], max_generation: 
 
 Reader = Callable[[ClassicMemberSpec], MemberData]
 """How an assignor reads what a member owns."""
-_Topics = Iterable[StickyAssignorUserDataTopicAssignment | KafkaPythonStickyUserDataTopicAssignment]
 
 
 def sticky_data(member: ClassicMemberSpec) -> MemberData:
     """Return partitions and generation of the user data (version 0 has no generation); nothing if it is unreadable."""
-    if not member.user_data:
-        return MemberData((), None)
-    try:
-        fields = decode_blob(StickyAssignorUserData, member.user_data).fields
-    except DecodeError:
-        return MemberData((), NO_GENERATION)
-    return MemberData(_flat(fields["previousAssignment"]), fields.get("generation"))
+    return _previous(member, StickyAssignorUserData, None)
 
 
 def versioned_sticky_data(member: ClassicMemberSpec) -> MemberData:
     """Return the same of the layout of kafka-python."""
+    return _previous(member, KafkaPythonStickyUserData, NO_GENERATION)
+
+
+def _previous(
+    member: ClassicMemberSpec, form: type[StickyAssignorUserData | KafkaPythonStickyUserData], without: int | None
+) -> MemberData:
+    """Read user data of this form; ``without``: the generation where there is none."""
     if not member.user_data:
-        return MemberData((), NO_GENERATION)
+        return MemberData((), without)
     try:
-        fields = decode_blob(KafkaPythonStickyUserData, member.user_data).fields
+        fields = decode_blob(form, member.user_data).fields
     except DecodeError:
         return MemberData((), NO_GENERATION)
-    return MemberData(_flat(fields["previousAssignment"]), fields["generation"])
+    flat = [(topic["topic"], number) for topic in fields["previousAssignment"] for number in topic["partitions"]]
+    return MemberData(flat, fields.get("generation"))
 
 
 def sticky_data_of_generation(member: ClassicMemberSpec) -> MemberData:
@@ -340,7 +334,3 @@ def owned_data(member: ClassicMemberSpec) -> MemberData:
 def owned_or_sticky_data(member: ClassicMemberSpec) -> MemberData:
     """Return owned partitions where the subscription has a generation, else the user data (franz-go)."""
     return sticky_data(member) if member.generation is None else owned_data(member)
-
-
-def _flat(topics: _Topics) -> list[TopicPartition]:
-    return [(topic["topic"], number) for topic in topics for number in topic["partitions"]]
