@@ -14,11 +14,18 @@ from typing import Final, NamedTuple
 
 from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, Levels, ResourceKind, joined
-from coordinator_core.cluster.topic_changes import HistoryGap, TopicChange, TopicInterval, change_kind, topic_interval
+from coordinator_core.cluster.topic_changes import (
+    GivenTopics,
+    HistoryGap,
+    TopicChange,
+    TopicInterval,
+    TopicReach,
+    change_kind,
+    topic_interval,
+)
 from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import LogPosition
 
@@ -119,8 +126,10 @@ class TopicHistory:
     def put_topic(self, topic: Topic) -> None:
         """Set a topic in the newest version, because a record about the topic said so."""
         known = self._topics.latest(topic.name)
-        if known == topic and not self._has_only_new_racks(topic.name):
-            return
+        if known == topic:
+            since = next(self._topics.past(topic.name, self._newest))[0]
+            if (topic.name, since) not in self._only_racks:
+                return
         if known is not None and known.id != topic.id:
             self._by_id.put(known.id, None, self._newest)
         self._put(topic)
@@ -139,9 +148,6 @@ class TopicHistory:
         self._topics.put(topic.name, topic, self._newest)
         self._by_id.put(topic.id, topic, self._newest)
         self._names[topic.id] = topic.name
-
-    def _has_only_new_racks(self, name: str) -> bool:
-        return (name, next(self._topics.past(name, self._newest))[0]) in self._only_racks
 
     def remove_topic(self, name: str) -> None:
         """Remove a topic from the newest version."""
@@ -383,14 +389,14 @@ class TopicHistory:
         topic = self._topics.at(name, version) if version <= self._newest else None
         return topic is not None and topic.id == topic_id
 
-    def is_deleted_about(self, topic: str, time_ms: int, slack_ms: int) -> bool:
-        """Whether a topic (its name or its id) is deleted at a time, as far as clocks so far apart tell.
+    def is_deleted_about(self, topic: str, time_ms: int) -> bool:
+        """Whether a topic (its name or its id) is deleted at a time, as far as clocks tell.
 
         Lists do not show when a topic was deleted.
         """
         if self.is_listed:
             return False
-        after, upto = self.version_at(time_ms - slack_ms), self.version_at(time_ms + slack_ms)
+        after, upto = self.version_at(time_ms - CLOCK_TOLERANCE_MS), self.version_at(time_ms + CLOCK_TOLERANCE_MS)
         return any(
             change.before is not None
             and topic in (change.before.id, change.name)

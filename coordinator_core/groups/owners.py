@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
-from coordinator_core.clients.mixtures import KEEPS_LAST_ENTRY
+from coordinator_core.clients.known_clients import KEEPS_LAST_ENTRY
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.classic.protocols import assigned_partitions, lists_again

@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from coordinator_core.clients.known_clients import KnownClient
-from coordinator_core.clients.mixtures import KEEPS_LAST_ENTRY
+from coordinator_core.clients.known_clients import KEEPS_LAST_ENTRY, KnownClient
 from coordinator_core.cluster.client_view import RackChange, rack_changes
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory

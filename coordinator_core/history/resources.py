@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group_type import GroupType
@@ -62,7 +61,10 @@ class Resources:
         """
         subscribed: tuple[str, ...] = epoch.topics if epoch is not None else ()
         has_dropped = epoch is not None and bool(epoch.dropped_topics)
-        before = {} if epoch is None else self._proven_by(epoch)
+        before: ProvenTopics = {}
+        if epoch is not None:
+            used = Used(epoch.metadata_hash, epoch.topics_proven, epoch.topics_at, epoch.topics_version)
+            before = proven_topics(self._topics, used, epoch.topics)
 
         def wanted(topic_id: str) -> Wanted:
             name = self.topic_name(topic_id)
@@ -72,7 +74,9 @@ class Resources:
                 return Wanted(_partitions(proven[name], topic_id))
             if name is not None and name in before and not _partitions(before[name], topic_id):
                 return Wanted(0)
-            count = None if self._is_deleted_about(topic_id, at) else self._partitions(topic_id, at)
+            topics = self._topics
+            is_deleted = topics is not None and topics.is_deleted_about(topic_id, at.timestamp_ms)
+            count = None if is_deleted else self._partitions(topic_id, at)
             return Wanted(count, may_be_unsubscribed=name is None and has_dropped)
 
         return wanted
@@ -80,14 +84,6 @@ class Resources:
     def wanted_by_name(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], Wanted]:
         """Return a function from a topic's name to what a classic group wants of the topic at a time."""
         return lambda name: Wanted(self._partitions(name, at) if name in subscribed else 0)
-
-    def _proven_by(self, epoch: OpenEpoch) -> ProvenTopics:
-        used = Used(epoch.metadata_hash, epoch.topics_proven, epoch.topics_at, epoch.topics_version)
-        return proven_topics(self._topics, used, epoch.topics)
-
-    def _is_deleted_about(self, topic_id: str, at: LogPosition) -> bool:
-        topics = self._topics
-        return topics is not None and topics.is_deleted_about(topic_id, at.timestamp_ms, CLOCK_TOLERANCE_MS)
 
     def _partitions(self, topic: str, at: LogPosition) -> int | None:
         return None if self._topics is None else self._topics.partitions_at(topic, at.timestamp_ms)

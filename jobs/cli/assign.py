@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.assignors.case_files.case_types import run_case
-from coordinator_core.assignors.case_files.comparison import Row, compare_case
+from coordinator_core.assignors.case_files.case_types import Row, compare_case, run_case
 from coordinator_core.assignors.client.clients import CLIENTS
 from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
 from coordinator_core.errors import InputError

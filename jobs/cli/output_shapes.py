@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.assignors.case_files.comparison import Row
+from coordinator_core.assignors.case_files.case_types import Row
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.resets import OffsetReset
 from coordinator_core.audit.offsets.burrow import LagPoint

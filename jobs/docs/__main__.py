@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
-from coordinator_core.clients import known_clients, mixtures
+from coordinator_core.clients import known_clients
 from coordinator_core.groups import rules
 from coordinator_core.history.grounds import HOLE, KNOWLEDGE, UNREADABLE_RECORD
 from coordinator_core.records import Family
@@ -106,7 +106,7 @@ SEVERITIES: Final = {
 
 CLIENTS: Final = """\
 In a classic group the leader is a client, and it assigns as its own library does. No record names the library: the
-tool recognizes it by what members and leaders write (`coordinator_core/clients/writers.py` has a table of it).
+tool recognizes it by what members and leaders write (`coordinator_core/clients/evidence.py` has a table of it).
 `describe` and the tables `memberships` and `target_audits` (the leader's) have the answer. The certainty is
 
 - `certain`: no other known client writes so;
@@ -282,7 +282,7 @@ def _clients() -> Iterator[str]:
     yield CLIENTS
     yield from _grid(known_clients.document_rows())
     yield CLIENTS_MIX
-    yield from _grid(_joined(mixtures.document_rows()))
+    yield from _grid(_joined(known_clients.document_mixtures()))
     yield CLIENTS_ASSIGN
     yield from _grid(_joined(client_assignors.document_rows()))
 

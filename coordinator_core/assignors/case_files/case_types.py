@@ -1,15 +1,22 @@
-"""The kinds of case, by the name in their ``assignor`` field, and the function that runs each kind."""
+"""The kinds of case, by the name in their ``assignor`` field, and the function that runs each kind; and several
+assignors on the same case: balance, movement and rack figures side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from coordinator_core.assignors import registry
+from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
 from coordinator_core.assignors.case_files import broker, hash_order, leader, streams_mock
+from coordinator_core.assignors.client.clients import CLIENTS
+from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, ClassicGroupSpec, GroupSpecs
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import Assign
-from coordinator_core.errors import INVALID, InputError
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import INVALID, AssignorError, InputError
 
 Runner = Callable[[Any, Profile, Assign], dict[str, Any]]
 """A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
@@ -52,3 +59,89 @@ def run_case(
         for step in expected.get("steps", ()):
             step.pop("presented", None)
     return expected
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The figures of one assignor in one round of a case; ``error`` says why there are none.
+
+    ``round`` counts assignments from 1; ``all`` sums them up (for members, units and imbalance it has the largest).
+    """
+
+    assignor: str
+    round: str
+    members: int
+    units: int
+    imbalance: int
+    kept: int
+    moved: int
+    fresh: int
+    lost: int
+    rack_misses: int
+    error: str = ""
+
+
+NO_METRICS = AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def compare_case(
+    case: Mapping[str, object], profile: Profile = DEFAULT, assignors: Sequence[str] | None = None
+) -> list[Row]:
+    """Run a case with each assignor (None: all of its type of group); return the rows by round, then those of all
+    rounds.
+
+    Each assignor starts from its own former results where the case carries them from step to step.
+
+    Raises:
+        InputError: an assignor is unknown, or nothing is assigned in the case.
+    """
+    rows: list[Row] = []
+    for name in assignors or _names(case, profile):
+        recorder = _Recorder(name)
+        run_case(case, profile, assign=recorder)
+        rows += recorder.rows
+        rows.append(Row(name, "all", **asdict(_total(recorder.rows))))
+    return rows
+
+
+class _Recorder:
+    """Assigns with one assignor, whatever the case asks for, and keeps the figures of each round."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows: list[Row] = []
+
+    def __call__(self, _: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[object]:
+        number = str(len(self.rows) + 1)
+        try:
+            assignment = registry.assign(self.name, spec, image, profile)
+        except AssignorError as error:
+            self.rows.append(Row(self.name, number, **asdict(NO_METRICS), error=str(error)))
+            raise
+        self.rows.append(Row(self.name, number, **asdict(measure(spec, image, assignment))))
+        return assignment
+
+
+def _names(case: Mapping[str, object], profile: Profile) -> list[str]:
+    """The names under which assignors serve the case's type of group."""
+    types: set[AssignedGroupType] = set()
+    of_client: dict[str, None] = {}
+
+    def noted(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[object]:
+        types.add(spec.type)
+        if isinstance(spec, ClassicGroupSpec):
+            of_client.update(dict.fromkeys(CLIENTS.get(spec.client, ())))
+        return registry.assign(name, spec, image, profile)
+
+    run_case(case, profile, assign=noted)
+    if not types:
+        raise InputError(f"case {case.get('id')!r} assigns nothing that could be compared")
+    if of_client:
+        return list(of_client)
+    return [name for group_type, name in registry.ASSIGNORS if group_type in types]
+
+
+def _total(rounds: Sequence[Row]) -> AssignmentMetrics:
+    of_all = {field.name: [getattr(each, field.name) for each in rounds] for field in fields(AssignmentMetrics)}
+    largest = ("members", "units", "imbalance")
+    return AssignmentMetrics(**{name: max([0, *of]) if name in largest else sum(of) for name, of in of_all.items()})

@@ -8,7 +8,7 @@ import numpy as np
 
 from coordinator_core.assignors.inputs import Assignment, GroupSpec, MemberSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.assignment_changes import ints
+from coordinator_core.assignors.server.copied_assignments import ints
 from coordinator_core.assignors.server.topic_partitions import partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.java.hash_codes import UUID, spreads, utf16

@@ -19,8 +19,13 @@ import numpy as np
 
 from coordinator_core.assignors.inputs import Assignment, GroupSpec, MemberSpec, Partitions
 from coordinator_core.assignors.profiles import Profile, require_reproduced
-from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, ints
-from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
+from coordinator_core.assignors.server.copied_assignments import (
+    ADDED,
+    REMOVED,
+    AssignmentChanges,
+    CopiedAssignments,
+    ints,
+)
 from coordinator_core.assignors.server.topic_partitions import missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError

@@ -15,8 +15,13 @@ import numpy as np
 
 from coordinator_core.assignors.inputs import Assignment, GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, ints
-from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
+from coordinator_core.assignors.server.copied_assignments import (
+    ADDED,
+    REMOVED,
+    AssignmentChanges,
+    CopiedAssignments,
+    ints,
+)
 from coordinator_core.assignors.server.topic_partitions import assigned_partitions, missing_topic, partition_count
 from coordinator_core.assignors.server.uniform_3_9 import assign_differing_3_9
 from coordinator_core.cluster.image import TopicImage

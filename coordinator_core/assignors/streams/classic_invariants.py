@@ -148,16 +148,11 @@ def _tasks_and_subscriptions(generation: _Generation) -> Iterator[TaskBreach]:
                 yield TaskBreach(TaskInvariant.SUBSCRIBED, partition, (member,))
 
 
-def _partition_once(generation: _Generation) -> Iterator[TaskBreach]:
-    for partition, who in generation.readers.items():
-        if len(who) > 1:
-            yield TaskBreach(TaskInvariant.PARTITION_ONCE, partition, tuple(who))
-
-
-def _active_once(generation: _Generation) -> Iterator[TaskBreach]:
-    for task, who in generation.runners.items():
-        if len(who) > 1:
-            yield TaskBreach(TaskInvariant.ACTIVE_ONCE, task, tuple(who))
+def _once(generation: _Generation) -> Iterator[TaskBreach]:
+    """PARTITION_ONCE, then ACTIVE_ONCE."""
+    once = ((TaskInvariant.PARTITION_ONCE, generation.readers), (TaskInvariant.ACTIVE_ONCE, generation.runners))
+    for invariant, holders in once:
+        yield from (TaskBreach(invariant, held, tuple(who)) for held, who in holders.items() if len(who) > 1)
 
 
 def _standbys(generation: _Generation) -> Iterator[TaskBreach]:
@@ -201,15 +196,7 @@ def _complete(generation: _Generation) -> Iterator[TaskBreach]:
             yield TaskBreach(TaskInvariant.COMPLETE, partition, ())
 
 
-_CHECKS = (
-    _tasks_and_subscriptions,
-    _partition_once,
-    _active_once,
-    _standbys,
-    _one_subtopology,
-    _still_owned,
-    _complete,
-)
+_CHECKS = (_tasks_and_subscriptions, _once, _standbys, _one_subtopology, _still_owned, _complete)
 
 
 def _all_partitions(members: Mapping[str, StreamsConsumer], image: TopicImage) -> Iterator[Partition]:

@@ -10,8 +10,13 @@ from typing import NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
-from coordinator_core.clients.known_clients import clients_named
-from coordinator_core.clients.mixtures import FAILS_WITH_OTHER_TOPICS, Consequence, Mixture, mixtures_of
+from coordinator_core.clients.known_clients import (
+    FAILS_WITH_OTHER_TOPICS,
+    Consequence,
+    Mixture,
+    clients_named,
+    mixtures_of,
+)
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind

@@ -56,7 +56,7 @@ from coordinator_core.audit.targets.verdict import (
     units,
     verdict_row,
 )
-from coordinator_core.clients.mixtures import LEAVES_OUT_SHORT
+from coordinator_core.clients.known_clients import LEAVES_OUT_SHORT
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS
-from coordinator_core.clients.evidence import assignment_writers, decide, narrowed, subscription_writers
-from coordinator_core.clients.writers import WRITERS
+from coordinator_core.clients.evidence import WRITERS, assignment_writers, decide, narrowed, subscription_writers
 from coordinator_core.record_fields.classic_group import GroupMetadataValue
 
 RELEASES: Final[Mapping[str, tuple[str, ...]]] = {

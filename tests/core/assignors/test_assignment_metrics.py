@@ -7,7 +7,7 @@ import json
 import pytest
 
 from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
-from coordinator_core.assignors.case_files.comparison import compare_case
+from coordinator_core.assignors.case_files.case_types import compare_case
 from coordinator_core.assignors.inputs import (
     Assignment,
     GroupSpec,

@@ -12,6 +12,7 @@ import pytest
 
 from coordinator_core.clients.evidence import (
     EVERY_WRITER,
+    WRITERS,
     assignment_writers,
     decide,
     decide_by_id,
@@ -27,7 +28,6 @@ from coordinator_core.clients.known_clients import (
     count_text,
     default_client,
 )
-from coordinator_core.clients.writers import WRITERS
 from coordinator_core.record_fields.classic_group import GroupMetadataValue
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob

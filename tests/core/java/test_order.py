@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.server.assignment_changes import ints
+from coordinator_core.assignors.server.copied_assignments import ints
 from coordinator_core.errors import InputError
 from coordinator_core.java import hash_codes as java_hash
 from coordinator_core.java.hash_codes import INTEGER, STRING, TASK_ID, UUID, string_hash, utf16

@@ -9,8 +9,13 @@ import pytest
 
 from coordinator_core.assignors.inputs import MemberSpec
 from coordinator_core.assignors.server import copied_assignments
-from coordinator_core.assignors.server.assignment_changes import ADDED, DROPPED, REMOVED, AssignmentChanges
-from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
+from coordinator_core.assignors.server.copied_assignments import (
+    ADDED,
+    DROPPED,
+    REMOVED,
+    AssignmentChanges,
+    CopiedAssignments,
+)
 from coordinator_core.wire.primitives import uuid_text
 
 TOPICS = [uuid_text(random.Random(number).randbytes(16)) for number in range(30)]

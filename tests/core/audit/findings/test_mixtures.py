@@ -11,8 +11,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.clients.known_clients import KnownClient, clients_named
-from coordinator_core.clients.mixtures import MIXTURES, Consequence, mixtures_of
+from coordinator_core.clients.known_clients import MIXTURES, Consequence, KnownClient, clients_named, mixtures_of
 from coordinator_core.history.rows import MembershipRow
 from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
