@@ -14,18 +14,11 @@ from typing import Final, NamedTuple
 
 from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, Levels, ResourceKind, joined
-from coordinator_core.cluster.topic_changes import (
-    GivenTopics,
-    HistoryGap,
-    TopicChange,
-    TopicInterval,
-    TopicReach,
-    change_kind,
-    topic_interval,
-)
+from coordinator_core.cluster.topic_changes import HistoryGap, TopicChange, TopicInterval, change_kind, topic_interval
 from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import LogPosition
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator_core.cluster.clocks import utc
-from coordinator_core.cluster.topic_changes import NO_TOPICS_GIVEN, GivenTopics
+from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.grounds import UNREADABLE

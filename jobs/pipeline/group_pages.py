@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.cluster.topic_changes import NO_REACH
+from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.groups.end_offsets import NewestEnds
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.commit_trails import trails_by_text

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.topic_changes import GivenTopics, TopicInterval
+from coordinator_core.cluster.given_topics import GivenTopics
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.owners import Owner
 from coordinator_core.groups.streams.sources import only_readers, readers

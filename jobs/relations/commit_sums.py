@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_removed, removal_window, with_group
 from coordinator_core.audit.folds.witness import BrokerLines
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.cluster.topic_changes import TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome

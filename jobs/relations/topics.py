@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from coordinator_core.cluster.broker_history import COORDINATED
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import QUIET_MS, Snapshot, fold_metadata_log
-from coordinator_core.cluster.topic_changes import GivenTopics, HistoryGap, hole_before
+from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.history.strange_topics import NAMING_TYPES, kinship, named_topics

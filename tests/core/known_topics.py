@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
-from coordinator_core.cluster.topic_changes import TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
 
 EVERYWHEN = TopicReach(0, 1 << 62, from_start=True)
 

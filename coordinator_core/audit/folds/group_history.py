@@ -25,7 +25,7 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.all_files import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
-from coordinator_core.cluster.topic_changes import TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.groups.group_type import GroupType

@@ -23,7 +23,7 @@ from coordinator_core.audit.folds.removals import (
 from coordinator_core.audit.folds.witness import BrokerLines, is_between
 from coordinator_core.broker_log.all_files import SLACK_MS
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.cluster.topic_changes import TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.records import LogPosition
 
 AT_ONCE_MS = 50

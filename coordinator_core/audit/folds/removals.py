@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS, TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
+from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LogPosition

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from coordinator_core.cluster.broker_history import FeatureLevel
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, coordinators_away
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, Levels, SnapshotSettings
-from coordinator_core.cluster.topic_changes import NO_REACH, TopicReach
 from coordinator_core.cluster.topic_history import GroupSettings, TopicHistory
 
 EarlierCounts = Mapping[str, tuple[tuple[int, int], ...]]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator_core.cluster.topic_changes import NO_REACH, TopicReach
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue

@@ -20,7 +20,7 @@ from coordinator_core.audit.offsets.burrow import (
     point_order,
 )
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
-from coordinator_core.cluster.topic_changes import NO_REACH
+from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.groups.offsets import TopicPartition

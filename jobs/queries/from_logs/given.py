@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from coordinator_core.cluster.topic_changes import NO_TOPICS_GIVEN, GivenTopics
+from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import COPIED_MS, NO_REACH, NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_changes import COPIED_MS, NO_REACH, NO_TOPICS_GIVEN, GivenTopics, hole_before
+from coordinator_core.cluster.topic_changes import hole_before
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.records import GROUP_LOG, LogPosition

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.cluster.topic_changes import GivenTopics, TopicInterval
+from coordinator_core.cluster.given_topics import GivenTopics
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.records import LogPosition
 from jobs.queries.ownership import is_topic_shown, of_partition
 from tests.core.audit.histories import assignment, at

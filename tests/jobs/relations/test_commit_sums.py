@@ -13,7 +13,7 @@ from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED, SHORTEST_RETENTION_MS, shows_deletions
 from coordinator_core.broker_log.events import EventKind
-from coordinator_core.cluster.topic_changes import NO_REACH, TopicReach
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.records import LogPosition
 from jobs.api import REMOVALS_SCHEMA
 from jobs.relations.brokers import lines_about_removals

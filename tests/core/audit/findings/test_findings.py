@@ -15,7 +15,7 @@ from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory, TopicsAtEnd
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.topic_changes import TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge

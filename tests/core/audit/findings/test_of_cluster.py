@@ -11,7 +11,7 @@ from coordinator_core.audit.findings.short_lived import GroupStay
 from coordinator_core.audit.findings.stood_still import LostSession
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
-from coordinator_core.cluster.topic_changes import TopicReach
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.records import GROUP_LOG

@@ -23,7 +23,7 @@ from coordinator_core.audit.offsets.steps import (
     StepCause,
     commit_steps,
 )
-from coordinator_core.cluster.topic_changes import NO_REACH
+from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, Unreadable
 from coordinator_core.records import Family, RecordType
