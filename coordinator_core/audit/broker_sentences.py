@@ -1,8 +1,8 @@
-"""What brokers' application logs say of one rebalance, in plain sentences that name file and line."""
+"""What brokers' application logs, by file and line, and the metadata log say of one rebalance, in plain sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.witness import (
@@ -16,10 +16,12 @@ from coordinator_core.audit.folds.witness import (
 )
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED
 from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import LogPosition
 
 
 def about_beginning(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
@@ -88,3 +90,27 @@ def _time(line: BrokerEvent) -> str:
         return line.written
     exact = "" if line.resolution_ms == 1 else f" (to {duration(line.resolution_ms)})"
     return f"{utc(line.timestamp_ms)}{exact}"
+
+
+def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterator[tuple[str, tuple[LogPosition, ...]]]:
+    """Yield a sentence for each time over which the group had no coordinator, and the records that prove it: within
+    the rebalance, or shortly before it began.
+    """
+    if row.at.timestamp_ms < 0:
+        return
+    began_ms = row.at.timestamp_ms if row.began_before_ms < 0 else min(row.began_before_ms, row.at.timestamp_ms)
+    end_ms = (row.finished or row.at).timestamp_ms
+    for time in times:
+        proof = (time.since,) if time.until is None else (time.since, time.until)
+        plan = " by plan" if time.is_planned else ""
+        gone = f"broker {time.broker} was gone{plan} from {utc(time.since.timestamp_ms)}"
+        until = "" if time.until is None else f" until {utc(time.until.timestamp_ms)}"
+        if time.overlaps(began_ms, end_ms):
+            yield f"The coordinator of the group was away meanwhile: {gone}{until}. No member delayed it then.", proof
+        elif time.until_ms is not None and 0 <= began_ms - time.until_ms <= FOUND_AGAIN_MS:
+            before = began_ms - time.until_ms
+            yield (
+                f"The coordinator of the group had been away until {duration(before)} before: {gone}{until}. What "
+                f"members did then need not be their own doing.",
+                proof,
+            )

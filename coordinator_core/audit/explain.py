@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import takewhile
+from operator import itemgetter
 
-from coordinator_core.audit.away_sentences import about_absence
 from coordinator_core.audit.broker_sentences import (
+    about_absence,
     about_assignor,
     about_beginning,
     about_coordinator,
     about_refusals,
     about_silence,
 )
-from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
-from coordinator_core.audit.findings.unassigned import NOT_READY
+from coordinator_core.audit.findings.work_owners import NOT_READY, TwoOwners, two_owners_of
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
-from coordinator_core.audit.folds.moves import Moves
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.sentences import OWN_LOG, Sentence
@@ -173,16 +173,32 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
 
 def explanations(history: GroupHistory, rebalances: Iterable[RebalanceRow]) -> Iterator[list[Sentence]]:
     """Yield what happened in each of these rebalances of a history; what all of them need is made once."""
-    moves, overlaps = Moves(history.assignments), list(two_owners_of(history))
+    moves, overlaps = _Moves(history.assignments), list(two_owners_of(history))
     for rebalance in rebalances:
         twice = [overlap for overlap in overlaps if within(rebalance, overlap.at)]
         yield _explained(history, rebalance, moves.within(rebalance), twice)
+
+
+class _Moves:
+    """The assignments of one log by the offsets at which they begin and end: a long history is not searched through."""
+
+    def __init__(self, rows: Sequence[AssignmentRow]) -> None:
+        ends = [(at.offset, index) for index, row in enumerate(rows) for at in (row.since, row.until) if at is not None]
+        self._rows, self._ends = rows, sorted(ends)
+
+    def within(self, rebalance: RebalanceRow) -> list[AssignmentRow]:
+        """Return the assignments that begin or end during the rebalance."""
+        first = bisect_left(self._ends, rebalance.at.offset, key=itemgetter(0))
+        last = rebalance.finished
+        end = len(self._ends) if last is None else bisect_right(self._ends, last.offset, key=itemgetter(0))
+        return [self._rows[index] for index in sorted({index for _, index in self._ends[first:end]})]
 
 
 def _explained(
     history: GroupHistory, rebalance: RebalanceRow, changed: Iterable[AssignmentRow], twice: list[TwoOwners]
 ) -> list[Sentence]:
     """``changed`` are the assignments that begin or end during the rebalance."""
+    missing = rebalance.missing
     return [
         *_opening(history, rebalance),
         *_two_owners(history, twice),
@@ -198,12 +214,11 @@ def _explained(
         *_sentences(rebalance, about_refusals(rebalance, history.lines)),
         *_moves(history, rebalance, changed, twice),
         *_broken(history, rebalance),
-        *_unknown(rebalance),
+        *_sentences(rebalance, () if missing is None else [f"Part of it is not known: {missing}."]),
     ]
 
 
 def _sentences(row: RebalanceRow, texts: Iterable[str]) -> Iterator[Sentence]:
-    """What brokers' application logs say; the sentences name file and line."""
     return (Sentence(text, (row.at,)) for text in texts)
 
 
@@ -271,7 +286,8 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
     seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, OWN_LOG)
     yield Sentence(f"Why the group is not ready: {reason(epoch.topology)}".removesuffix(".") + ".", (seen[0],), seen[1])
-    later = sorted((other for other in history.epochs if other.opened.offset > epoch.opened.offset), key=_opened)
+    rest = (other for other in history.epochs if other.opened.offset > epoch.opened.offset)
+    later = sorted(rest, key=lambda other: other.opened.offset)
     run = [epoch, *takewhile(lambda other: other.state == NOT_READY, later)]
     ended = run[-1].ended
     until_ms = history.now_ms if ended is None else ended.timestamp_ms
@@ -280,10 +296,6 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     yield Sentence(
         f"The group {how} {duration(until_ms - epoch.opened.timestamp_ms)} from then on.", (epoch.opened, *at)
     )
-
-
-def _opened(row: GroupEpochRow) -> int:
-    return row.opened.offset
 
 
 def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -> Iterator[Sentence]:
@@ -470,11 +482,6 @@ def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         first = next(violation for violation in broken if violation.rule == rule)
         times = "" if count == 1 else f" ({count} times)"
         yield Sentence(f"It broke the rule {rule}{times}: {first.detail}.", (first.at,))
-
-
-def _unknown(row: RebalanceRow) -> Iterator[Sentence]:
-    if row.missing is not None:
-        yield Sentence(f"Part of it is not known: {row.missing}.", (row.at,))
 
 
 def _member(history: GroupHistory, member_id: str | None) -> str:

@@ -471,18 +471,3 @@ def listed(rows: Iterable[FindingRow], group_id: str | None = None) -> list[Find
 def score(kind: FindingKind, value: int, threshold: int) -> float:
     """Return how urgent a finding is: the weight of its kind times value / threshold (at most MOST_OVER)."""
     return round(float(kind.weight * min(value / max(threshold, 1), MOST_OVER)), 1)
-
-
-def document_rows() -> list[dict[str, str]]:
-    """Return the table as text for the docs: a dict for each kind, by the heads of its columns."""
-    return [
-        {
-            "Finding": kind.value,
-            "Level": kind.level.value,
-            "Says": kind.says,
-            "Value": kind.counted,
-            "Threshold": kind.threshold,
-            "Weight": str(kind.weight),
-        }
-        for kind in FindingKind
-    ]

@@ -1,27 +1,67 @@
-"""All that one pass over a group's records produces: its history, broken rules, and verdicts on its targets."""
+"""All that one pass over a group's records produces: its history, broken rules, and verdicts on its targets; and what
+one over its share state does, which is in a log of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
+from hashlib import blake2b
+from itertools import groupby
+from typing import Final, TypeVar, cast
 
 from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.known_rows import changed
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.audit.rules.rule_fold import RuleFold
+from coordinator_core.audit.rules.share_state import judge_share_state
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.share.state_log import ShareStateRecord
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.history.rows import AssignmentRow, RebalanceRow, SharePartitionRow
+from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
 from coordinator_core.records import AnyRecord, Family, RecordType
 from coordinator_core.state_json import StateForm
+
+T = TypeVar("T", bound=tuple[object, ...])
+
+DIGEST_BYTES: Final = 8
+OF_RESOURCE: Final = AssignmentRow._fields.index("resource") + 1
+"""How many columns name what a member has of one topic, subtopology or connector; they are the first ones."""
+
+_text: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def changed(rows: Iterable[T], known: bytes) -> tuple[list[T], bytes]:
+    """Return the rows of which not all columns are ``known``, and digests of all rows, which the next run knows.
+
+    Few records leave most of a group's rows as they are. What a member has of one topic is compared as a whole, as it
+    has few columns that differ; each other row by itself.
+    """
+    before = {known[at : at + DIGEST_BYTES] for at in range(0, len(known), DIGEST_BYTES)}
+    now = list[bytes]()
+    new = list[T]()
+    for _, some in groupby(rows, _together):
+        part = [*some]
+        # As text, a value is the same whether it was made by this run or read from a state.
+        digest = blake2b(_text(part).encode(), digest_size=DIGEST_BYTES).digest()
+        now.append(digest)
+        if digest not in before:
+            new += part
+    return new, b"".join(sorted(now))
+
+
+def _together(row: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the same for rows that are compared as a whole."""
+    return row[:OF_RESOURCE] if isinstance(row, AssignmentRow) else row
 
 
 @dataclass(slots=True)
@@ -164,3 +204,57 @@ class GroupAudit:
         return STATE_FORM.encode(
             AuditedState(self._group, history, facts, targets, self._coverage.hole, self._known_rows)
         )
+
+
+@dataclass(slots=True)
+class AuditedShareState:
+    """All that is kept of a group's share state from one run to the next; ``known_rows``: see ``AuditedState``."""
+
+    history: OpenShareHistory
+    known_rows: bytes = b""
+
+
+SHARE_STATE_FORM: Final = StateForm(AuditedShareState, "state of share partitions")
+
+
+class ShareAudit:
+    """The share partitions of one group, changed record by record, as ``GroupAudit`` is for a group.
+
+    The records may come partition by partition of the log: all records of a share partition lie in one of them.
+    """
+
+    __slots__ = ("_fold", "_known_rows")
+
+    def __init__(self, fold: SharePartitionFold, known_rows: bytes = b"") -> None:
+        self._fold = fold
+        self._known_rows = known_rows
+
+    @classmethod
+    def begin(cls, group_id: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
+        """The fold of a group of whose share state nothing was read before."""
+        return cls(SharePartitionFold(OpenShareHistory(group_id), topics, coverage))
+
+    @classmethod
+    def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
+        """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
+        stored = SHARE_STATE_FORM.decode(text)
+        return cls(SharePartitionFold(stored.history, topics, coverage), stored.known_rows)
+
+    def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[SharePartitionRow | Violation]:
+        """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
+        of_share_state = cast(ShareStateRecord, record)
+        violations = judge_share_state(self._fold.known_before(of_share_state), of_share_state)
+        return [*self._fold.feed(of_share_state), *violations]
+
+    def open_rows(self) -> list[SharePartitionRow]:
+        """Rows of what lasts as of the last record: a later run replaces them by their keys."""
+        return list(self._fold.open_rows())
+
+    def changed_rows(self) -> list[SharePartitionRow]:
+        """Return the open rows without those that an earlier run, of which this one has the state, returned here."""
+        rows, self._known_rows = changed(self._fold.open_rows(), self._known_rows)
+        return rows
+
+    def state(self) -> str:
+        """Return what a later run needs to continue, as one JSON text."""
+        return SHARE_STATE_FORM.encode(AuditedShareState(self._fold.open_history, self._known_rows))

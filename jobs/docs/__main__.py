@@ -237,15 +237,13 @@ def _rules() -> Iterator[str]:
 
 def _findings() -> Iterator[str]:
     yield FINDINGS
-    rows = {row["Finding"]: row for row in findings.document_rows()}
     for level, rule in findings.LEVEL_RULES.items():
         yield f"- **{level}**: {rule}"
     for kind in findings.FindingKind:
-        row = rows[kind.value]
         yield f"\n## {kind}\n"
-        least = "" if row["Threshold"] == "any" else f", at least {row['Threshold']}"
-        yield f"{row['Says']}\n"
-        yield f"{row['Level'].capitalize()} ({row['Weight']}). Value: {row['Value']}{least}.\n"
+        least = "" if kind.threshold == "any" else f", at least {kind.threshold}"
+        yield f"{kind.says}\n"
+        yield f"{kind.level.capitalize()} ({kind.weight}). Value: {kind.counted}{least}.\n"
         yield f"To do: {kind.advice}"
 
 

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.grounds import unreadable_record

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from coordinator_core.audit.findings.resets import PartitionRewind
-from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.audit.folds.removal_lines import how_by_lines
-from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_removed, removal_window, with_group
+from coordinator_core.audit.folds.commits import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_by_lines, how_removed, removal_window, with_group
 from coordinator_core.audit.folds.witness import BrokerLines
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.given_topics import TopicReach

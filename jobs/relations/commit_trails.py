@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from coordinator_core.audit.folds.commit_counts import HOUR_MS
-from coordinator_core.audit.folds.commit_trail import CommitPoint, CommitTrail, begin_of_trail, trail_length
+from coordinator_core.audit.folds.commit_times import HOUR_MS, CommitPoint, CommitTrail, begin_of_trail, trail_length
 from coordinator_core.records import GROUP_LOG
 from jobs.relations.commits import KEY, in_order
 from jobs.relations.groups import RowKind

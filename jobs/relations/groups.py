@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.audited_rows import AUDITED_TABLES
-from coordinator_core.audit.folds.commit_counts import HOUR_MS, LENGTHS_MS, MOST_INTERVALS, CommitCount, fitting_length
+from coordinator_core.audit.folds.commit_times import HOUR_MS, LENGTHS_MS, MOST_INTERVALS, CommitCount, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
 from coordinator_core.audit.folds.two_logs import last_time

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMember
-from coordinator_core.audit.findings.short_lived import GroupStay
-from coordinator_core.audit.findings.stood_still import LOST, LostSession
+from coordinator_core.audit.findings.many_groups import LOST, GroupStay, LostSession
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.memberships import COORDINATOR_AWAY, LEFT
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, listed, urgency
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
+from coordinator_core.audit.folds.commit_times import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.groups.end_offsets import NewestEnds

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
-from coordinator_core.audit.folds.commit_counts import CommitCount
+from coordinator_core.audit.folds.commit_times import CommitCount
 from coordinator_core.audit.sentences import Sentence
 from coordinator_core.records import LogPosition
 from jobs.tables.night_rows import NightRow

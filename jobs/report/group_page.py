@@ -10,9 +10,9 @@ from coordinator_core.audit.explain import explanations, with_log, within
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
+from coordinator_core.audit.findings.work_owners import TwoOwners, two_owners_of
 from coordinator_core.audit.folds.client_names import client_library, client_name
-from coordinator_core.audit.folds.commit_rows import PartitionCommits
+from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow

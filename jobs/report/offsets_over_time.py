@@ -7,8 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from coordinator_core.audit.folds.commit_counts import LENGTHS_MS
-from coordinator_core.audit.folds.commit_trail import CommitPoint, begin_of_trail, thinned, trail_length
+from coordinator_core.audit.folds.commit_times import LENGTHS_MS, CommitPoint, begin_of_trail, thinned, trail_length
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.commit_counts import CommitCount
+from coordinator_core.audit.folds.commit_times import CommitCount
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.end_offsets import NewestEnds

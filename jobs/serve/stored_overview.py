@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingRow, listed, urgency
-from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
+from coordinator_core.audit.folds.commit_times import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.groups.end_offsets import NewestEnds
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import stored_knowledge

@@ -15,13 +15,11 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, CoveredRows, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_folds import GroupFolds
+from coordinator_core.audit.folds.group_folds import GroupFolds, RecordSizeFold
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
-from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
-from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, coordinators_away
 from coordinator_core.cluster.metadata_log import MetadataLog

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.share_deliveries import DeliverySum, ShareDelivery
-from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.audit.group_audit import ShareAudit
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import SharePartitionRow
 from coordinator_core.records import AnyRecord

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.folds.commit_counts import CommitCountFold, CountMemory
+from coordinator_core.audit.folds.commit_times import CommitCountFold
 from coordinator_core.audit.folds.commits import CommitFold, CommitMemory
-from coordinator_core.audit.folds.group_folds import GroupFolds
-from coordinator_core.audit.folds.record_sizes import RecordSizeFold, SizeMemory
+from coordinator_core.audit.folds.group_folds import GroupFolds, RecordSizeFold, SizeMemory
 from coordinator_core.audit.folds.share_deliveries import DeliverySum
 from coordinator_core.audit.folds.tallies import GroupTallies
-from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.offsets.burrow import TimedCommit
 from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.errors import InputError, StateFormatError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.violations import Violation
@@ -108,7 +106,7 @@ class StoredGroup:
     partition: int
     audit: str
     commits: CommitMemory
-    counts: CountMemory
+    counts: CommitCountFold
     sizes: SizeMemory
     tallies: GroupTallies
     verdicts: list[TargetAuditRow]
@@ -306,7 +304,7 @@ class StateFile:
             *_place(group.place),
             group.folds.audit.state(),
             group.folds.commits.memory,
-            group.folds.counts.memory,
+            group.folds.counts,
             group.folds.sizes.memory,
             group.tallies,
             list(group.verdicts),
@@ -376,7 +374,7 @@ class StateFile:
                 GroupAudit.resume(stored.audit, groups.topics, groups.coverage[family], groups.settings),
                 RecordSizeFold(family, stored.sizes),
                 CommitFold(stored.commits),
-                CommitCountFold(stored.counts),
+                stored.counts,
             ),
             tallies=stored.tallies,
             reported=stored.told.reported(),

@@ -11,8 +11,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from coordinator_core.audit.folds.commit_rows import PartitionCommits
-from coordinator_core.audit.folds.commit_trail import CommitPoint, CommitTrail
+from coordinator_core.audit.folds.commit_times import CommitPoint, CommitTrail
+from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation

@@ -10,9 +10,8 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 import pytest
 
-from coordinator_core.audit.group_audit import STATE_FORM, AuditedState, GroupAudit
+from coordinator_core.audit.group_audit import STATE_FORM, AuditedShareState, AuditedState, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.share_audit import AuditedShareState
 from coordinator_core.errors import StateFormatError
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Ownership

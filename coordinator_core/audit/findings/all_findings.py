@@ -7,24 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, urgency
 from coordinator_core.audit.findings import (
-    abandoned,
     balance,
     broker_lines,
-    by_turns,
     committed_offsets,
-    connect_configs,
-    features,
+    connect,
     group_settings,
-    large_records,
-    load_faults,
     membership,
     mixtures,
     rebalances,
+    record_faults,
     resets,
     share,
     streams,
-    two_owners,
-    unassigned,
+    work_owners,
 )
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -43,7 +38,7 @@ def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
     a finding of their own tells.
     """
     of_logs = defaultdict[bool, list[Violation]](list)
-    told = {span.at for span in two_owners.two_owners_of(history)}
+    told = {span.at for span in work_owners.two_owners_of(history)}
     for row in history.violations:
         is_told = row.rule == Rule.ASSIGNED_TO_TWO and row.at in told
         if row.rule not in NOTICES and not is_told:
@@ -81,7 +76,7 @@ def _broken(row: TargetAuditRow) -> str:
 
 
 FINDERS: tuple[Finder, ...] = (
-    two_owners.two_owners,
+    work_owners.two_owners,
     broken_rules,
     wrong_targets,
     rebalances.storms,
@@ -94,19 +89,19 @@ FINDERS: tuple[Finder, ...] = (
     mixtures.left_out,
     mixtures.failed_generations,
     mixtures.cannot_work_together,
-    connect_configs.differing,
-    features.turned_off,
+    connect.differing,
+    group_settings.turned_off,
     group_settings.out_of_bounds,
     group_settings.full,
     balance.shares,
-    unassigned.unassigned,
-    unassigned.not_ready,
+    work_owners.unassigned,
+    work_owners.not_ready,
     balance.unassigned_work,
     balance.failed_assignors,
-    abandoned.zombies,
+    committed_offsets.zombies,
     committed_offsets.rewound,
     resets.resets,
-    by_turns.by_turns,
+    resets.by_turns,
     committed_offsets.expired,
     committed_offsets.beyond_the_end,
     committed_offsets.floods,
@@ -115,8 +110,8 @@ FINDERS: tuple[Finder, ...] = (
     broker_lines.without_coordinator,
     broker_lines.conversions_refused,
     broker_lines.not_completed,
-    load_faults.commits_before_streams,
-    large_records.near_limit,
+    record_faults.commits_before_streams,
+    record_faults.near_limit,
     streams.stuck_warmups,
     streams.half_updated_topology,
     streams.internal_topics_left,

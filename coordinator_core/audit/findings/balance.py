@@ -137,8 +137,13 @@ def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
 
 def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
     """Yield the state in which most members had nothing that could have had something."""
-    wants = _Wants(history)
-    empty = [(state, wants.without_work(state.moment)) for state in states]
+    rows_of: dict[str, list[MembershipRow]] = defaultdict(list)
+    for row in history.memberships:
+        rows_of[row.member_id].append(row)
+    empty = (
+        (state, [name for name in state.moment.empty_members if _could_have(rows_of[name], state.moment)])
+        for state in states
+    )
     idle = [(state, names) for state, names in empty if names]
     if not idle:
         return
@@ -162,31 +167,15 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
     )
 
 
-class _Wants:
-    """Which members of a group could have had something of what was assigned."""
-
-    def __init__(self, history: GroupHistory) -> None:
-        self._members: dict[str, list[MembershipRow]] = defaultdict(list)
-        for row in history.memberships:
-            self._members[row.member_id].append(row)
-
-    def without_work(self, moment: ConvergedState) -> list[str]:
-        """Return the members that had nothing, although they subscribe to a topic that was assigned; tasks and
-        connectors are for all.
-        """
-        return [member_id for member_id in moment.empty_members if self._could_have(member_id, moment)]
-
-    def _could_have(self, member_id: str, moment: ConvergedState) -> bool:
-        if not moment.topics:
-            return moment.units > 0
-        rows = self._members.get(member_id, ())
-        names = {name for row in rows for name in row.subscribed_topics}
-        patterns = {row.subscribed_regex for row in rows if row.subscribed_regex}
-        if not names and not patterns:
-            return moment.units > 0
-        return not names.isdisjoint(moment.topics) or any(
-            _may_match(pattern, topic) for pattern in patterns for topic in moment.topics
-        )
+def _could_have(rows: Sequence[MembershipRow], moment: ConvergedState) -> bool:
+    """Whether a member that had nothing subscribes to a topic that was assigned; tasks and connectors are for all."""
+    names = {name for row in rows for name in row.subscribed_topics}
+    patterns = {row.subscribed_regex for row in rows if row.subscribed_regex}
+    if not moment.topics or (not names and not patterns):
+        return moment.units > 0
+    return not names.isdisjoint(moment.topics) or any(
+        _may_match(pattern, topic) for pattern in patterns for topic in moment.topics
+    )
 
 
 def _may_match(pattern: str, topic: str) -> bool:

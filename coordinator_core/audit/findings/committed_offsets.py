@@ -1,4 +1,6 @@
-"""Committed offsets: rewound after a rebalance, beyond their partition's end, expired, written too often, held back."""
+"""Committed offsets: rewound after a rebalance, beyond their partition's end, expired, written too often, held back, or
+no longer used.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
-from coordinator_core.audit.findings.by_turns import MORE_REWINDS, cut_text, is_by_turns
+from coordinator_core.audit.findings.resets import MORE_REWINDS, cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.commits import PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
 from coordinator_core.cluster.clocks import utc
@@ -184,10 +186,12 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     first = min((commit.first for commit in timed), key=lambda at: at.offset)
     last = max((commit.last for commit in timed), key=lambda at: at.offset)
     # A partition that commits for a moment has no rate of its own: what it commits counts as that of a minute.
-    active_ms = sum(max(_lasted_ms(commit), MINUTE_MS) for commit in timed)
+    active_ms = sum(max(commit.last.timestamp_ms - commit.first.timestamp_ms, MINUTE_MS) for commit in timed)
     rate = round(commits * MINUTE_MS / active_ms)
     if rate >= limits.commits_per_partition_minute:
-        size = sum(commit.commits * _least_bytes(history.group_id, commit.topic) for commit in timed)
+        # The value of a record differs from one to the next.
+        least = COMMIT_BYTES + len(history.group_id.encode())
+        size = sum(commit.commits * (least + len(commit.topic.encode())) for commit in timed)
         detail = (
             f"{commits} commits for {len(timed)} partitions, {rate} per minute and partition: at least "
             f"{size} bytes in the log before it is compressed or compacted{_of_log(history, commits, first.partition)}"
@@ -215,16 +219,6 @@ def _of_log(history: GroupHistory, commits: int, partition: int) -> str:
     )
 
 
-def _least_bytes(group_id: str, topic: str) -> int:
-    """Return the bytes that the record of a commit has at least: its value differs from one to the next."""
-    return COMMIT_BYTES + len(group_id.encode()) + len(topic.encode())
-
-
-def _lasted_ms(commit: PartitionCommits) -> int:
-    """Return the time from the first commit of a partition to its last one."""
-    return commit.last.timestamp_ms - commit.first.timestamp_ms
-
-
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for the transactions that have been open for too long: by the oldest of them."""
     old = [
@@ -233,7 +227,8 @@ def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[Fin
     if not old:
         return
     old.sort(key=lambda each: each.first.timestamp_ms)
-    age, partitions = _age_ms(history, old[0]), counted(max(each.partitions for each in old), "partition")
+    age = history.now_ms - old[0].first.timestamp_ms
+    partitions = counted(max(each.partitions for each in old), "partition")
     if len(old) == 1:
         detail = f"the transaction of producer {old[0].producer_id} has been open for at least {duration(age)}: it "
         detail += f"blocks the offsets of {partitions}"
@@ -251,5 +246,53 @@ def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[Fin
     )
 
 
-def _age_ms(history: GroupHistory, transaction: OpenTransaction) -> int:
-    return history.now_ms - transaction.first.timestamp_ms
+def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding if the group is no longer used; if it still has members, one for each topic that is not."""
+    kept = [commit for commit in history.commits if commit.offset is not None]
+    if not kept:
+        return
+    last = max((commit.last for commit in kept), key=lambda at: at.timestamp_ms)
+    if any(row.is_open for row in history.memberships):
+        yield from _topics(history, limits, kept)
+        return
+    ends = [last, *(row.left for row in history.memberships if row.left is not None)]
+    latest = max(ends, key=lambda at: at.timestamp_ms)
+    if history.has_lasted(latest.timestamp_ms, limits.zombie_ms):
+        silent = history.now_ms - latest.timestamp_ms
+        known = history.knows_members_at(latest)
+        who = "no member and " if known else ""
+        detail = f"{who}no commit for {duration(silent)}; offsets of {counted(len(kept), 'partition')} are kept"
+        yield history.finding(
+            FindingKind.ZOMBIE_GROUP, silent, detail, [latest], threshold=limits.zombie_ms, is_open=True, complete=known
+        )
+
+
+def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommits]) -> Iterator[FindingRow]:
+    """Yield topics without new commits of which no member has a partition.
+
+    Where the log does not say which topics members read, only deleted topics are reported.
+    """
+    held = {row.topic for row in history.assignments if row.is_open}
+    hidden = history.group_type == "STREAMS" or any(
+        row.is_open and row.role == "partition" and row.topic is None for row in history.assignments
+    )
+    by_topic: dict[str, list[PartitionCommits]] = defaultdict(list)
+    for commit in kept:
+        by_topic[commit.topic].append(commit)
+    for topic, commits in sorted(by_topic.items()):
+        last = max((commit.last for commit in commits), key=lambda at: at.timestamp_ms)
+        if topic in held or not history.has_lasted(last.timestamp_ms, limits.zombie_ms):
+            continue
+        silent, topics = history.now_ms - last.timestamp_ms, history.topics
+        gone = topics.reach.covers_end(history.now_ms) and topic not in topics.partitions
+        if hidden and not gone:
+            continue
+        detail = (
+            f"offsets of {counted(len(commits), 'partition')} of {topic} are kept; "
+            f"the last commit was {duration(silent)} ago"
+        )
+        if gone:
+            detail += "; the topic was deleted"
+        yield history.finding(
+            FindingKind.ZOMBIE_TOPIC, silent, detail, [last], threshold=limits.zombie_ms, subject=topic, is_open=True
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
@@ -50,11 +51,6 @@ class ConvergedState(NamedTuple):
         return max(self.loads.values(), default=0) - min(self.loads.values(), default=0)
 
     @property
-    def idle(self) -> int:
-        """Return the number of members that had nothing."""
-        return len(self.empty_members)
-
-    @property
     def empty_members(self) -> list[str]:
         """Return the members without a unit; one that keeps copies of state has work."""
         return [member_id for member_id, load in self.loads.items() if not load and member_id not in self.copies]
@@ -71,7 +67,7 @@ class _Sweep:
     """
 
     successors: dict[str, str] = field(default_factory=dict)
-    loads: dict[str, int] = field(default_factory=dict)
+    loads: Counter[str] = field(default_factory=Counter)
     members: set[str] = field(default_factory=set)
     owners: dict[WorkUnit, str] = field(default_factory=dict)
     given_up: dict[WorkUnit, str] = field(default_factory=dict)
@@ -91,77 +87,36 @@ class _Sweep:
             count += now is not None and now != before and before in self.members
         return count
 
+    def begin(self, member_id: str, unit: WorkUnit, topic: str | None) -> None:
+        self.topics[topic or ""] += 1
+        self.loads[member_id] += 1
+        self.owners[unit] = member_id
 
-class _Begin(NamedTuple):
-    """A member begins to have a unit."""
+    def end(self, member_id: str, unit: WorkUnit, topic: str | None) -> None:
+        self.topics[topic or ""] -= 1
+        self.loads[member_id] -= 1
+        if self.owners.get(unit) == member_id:
+            del self.owners[unit]
+        self.given_up.setdefault(unit, member_id)
 
-    offset: int
-    member_id: str
-    unit: WorkUnit
-    topic: str | None
+    def change_copies(self, member_id: str, role: str, change: int) -> None:
+        self.copies[member_id] += change
+        self.warmups += change if role == "warmup" else 0
 
-    def apply(self, sweep: _Sweep) -> None:
-        if self.topic is not None:
-            sweep.topics[self.topic] += 1
-        sweep.loads[self.member_id] = sweep.loads.get(self.member_id, 0) + 1
-        sweep.owners[self.unit] = self.member_id
-
-
-class _End(NamedTuple):
-    """A member no longer has a unit."""
-
-    offset: int
-    member_id: str
-    unit: WorkUnit
-    topic: str | None
-
-    def apply(self, sweep: _Sweep) -> None:
-        if self.topic is not None:
-            sweep.topics[self.topic] -= 1
-        sweep.loads[self.member_id] = sweep.loads.get(self.member_id, 0) - 1
-        if sweep.owners.get(self.unit) == self.member_id:
-            del sweep.owners[self.unit]
-        sweep.given_up.setdefault(self.unit, self.member_id)
+    def join(self, member_id: str, replaces: str | None) -> None:
+        """A member joins the group; a static one may take the place of another."""
+        self.members.add(member_id)
+        if replaces is not None:
+            self.successors[replaces] = member_id
+        self.successors.pop(member_id, None)  # two processes may take turns, and nobody follows one who is here
 
 
-class _Copies(NamedTuple):
-    """A member has more (or fewer) standby or warm-up tasks."""
+class _Event(NamedTuple):
+    """What happens to the group with a record; at one offset, what ends comes before what begins."""
 
     offset: int
-    member_id: str
-    role: str
-    change: int
-
-    def apply(self, sweep: _Sweep) -> None:
-        sweep.copies[self.member_id] += self.change
-        sweep.warmups += self.change if self.role == "warmup" else 0
-
-
-class _Join(NamedTuple):
-    """A member joins the group; a static one may take the place of another."""
-
-    offset: int
-    member_id: str
-    replaces: str | None
-
-    def apply(self, sweep: _Sweep) -> None:
-        sweep.members.add(self.member_id)
-        if self.replaces is not None:
-            sweep.successors[self.replaces] = self.member_id
-        sweep.successors.pop(self.member_id, None)  # two processes may take turns, and nobody follows one who is here
-
-
-class _Leave(NamedTuple):
-    """A member leaves the group."""
-
-    offset: int
-    member_id: str
-
-    def apply(self, sweep: _Sweep) -> None:
-        sweep.members.discard(self.member_id)
-
-
-_Event = _Begin | _End | _Copies | _Join | _Leave
+    begins: bool
+    apply: Callable[[], None]
 
 
 def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
@@ -171,18 +126,18 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
     what the next one hands out (KIP-429, KIP-415) does not produce a converged state. A share group has none, as its
     members share each partition: of a group that was of several types, only the times as the others count.
     """
-    events = sorted(_events(history), key=lambda event: (event.offset, isinstance(event, _Begin | _Join)))
     sweep = _Sweep()
+    events = sorted(_events(history, sweep), key=lambda event: (event.offset, event.begins))
     done, before, previous = 0, set[str](), None
     for finished, rebalance in _converged(history):
         while done < len(events) and events[done].offset <= finished.offset:
-            events[done].apply(sweep)
+            events[done].apply()
             done += 1
         joined = len(sweep.members - {sweep.present_name(member_id) for member_id in before})
-        loads = {member_id: sweep.loads.get(member_id, 0) for member_id in sorted(sweep.members)}
+        loads = {member_id: sweep.loads[member_id] for member_id in sorted(sweep.members)}
         copies = frozenset(member_id for member_id, count in sweep.copies.items() if count)
         left = sweep.left_to_others()
-        topics = frozenset(topic for topic, count in sweep.topics.items() if count > 0)
+        topics = frozenset(topic for topic, count in sweep.topics.items() if topic and count > 0)
         yield ConvergedState(rebalance, previous, loads, joined, left, copies, sweep.warmups > 0, topics)
         sweep.given_up.clear()
         before, previous = set(sweep.members), rebalance
@@ -204,21 +159,21 @@ def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
     return sorted(converged, key=lambda entry: entry[1].at.offset)
 
 
-def _events(history: GroupHistory) -> Iterator[_Event]:
+def _events(history: GroupHistory, sweep: _Sweep) -> Iterator[_Event]:
     rows = [row for row in history.assignments if row.kind == "current" and row.group_type != GroupType.SHARE]
     counted = TASK_ROLES if any(row.role in TASK_ROLES for row in rows) else UNIT_ROLES
     for row in rows:
         if row.role in counted:
-            unit = WorkUnit(row.role, row.resource, row.partition)
             topic = row.topic if row.role == "partition" else None
-            yield _Begin(row.since.offset, row.member_id, unit, topic)
+            had = row.member_id, WorkUnit(row.role, row.resource, row.partition), topic
+            yield _Event(row.since.offset, True, partial(sweep.begin, *had))
             if row.until is not None:
-                yield _End(row.until.offset, row.member_id, unit, topic)
+                yield _Event(row.until.offset, False, partial(sweep.end, *had))
         elif row.role in SHARED_ROLES:
-            yield _Copies(row.since.offset, row.member_id, row.role, 1)
+            yield _Event(row.since.offset, False, partial(sweep.change_copies, row.member_id, row.role, 1))
             if row.until is not None:
-                yield _Copies(row.until.offset, row.member_id, row.role, -1)
+                yield _Event(row.until.offset, False, partial(sweep.change_copies, row.member_id, row.role, -1))
     for member in (row for row in history.memberships if row.group_type != GroupType.SHARE):
-        yield _Join(member.joined.offset, member.member_id, member.replaces)
+        yield _Event(member.joined.offset, True, partial(sweep.join, member.member_id, member.replaces))
         if member.left is not None:
-            yield _Leave(member.left.offset, member.member_id)
+            yield _Event(member.left.offset, False, partial(sweep.members.discard, member.member_id))

@@ -5,6 +5,7 @@ What the clients of these groups did then and right after is a consequence: no f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple
 
@@ -134,7 +135,8 @@ def _finding(
     named = f" ({first_of(groups)})" if groups else ""
     how = "has been away for at least" if is_open else "was away for"
     ended = "" if is_open else f" until {utc(until_ms)}"
-    logs = ", ".join(f"{counted(len(ids), 'partition')} of {topic}" for topic, ids in sorted(_by_topic(places).items()))
+    logs_of = Counter(topic for topic, _ in places)
+    logs = ", ".join(f"{counted(count, 'partition')} of {topic}" for topic, count in sorted(logs_of.items()))
     within_reach = " that this watch could reach" if is_seen else ""
     detail = (
         f"the coordinator of {counted(len(groups), 'group')}{named} {how} {duration(until_ms - since_ms)}, from "
@@ -161,13 +163,6 @@ def _finding(
         complete=are_all and (is_seen or topics.reach.covers(since_ms, until_ms)),
     )
     return finding._replace(certainty=SEEN) if is_seen else finding
-
-
-def _by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in places:
-        by_topic.setdefault(topic, []).append(partition)
-    return by_topic
 
 
 def _reason(times: Iterable[CoordinatorAway]) -> str:

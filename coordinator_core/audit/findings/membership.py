@@ -6,9 +6,10 @@ import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
-from coordinator_core.audit.findings.connect_deploys import advice
+from coordinator_core.audit.findings.connect import advice
 from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.client_names import client_name
@@ -52,7 +53,9 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         short = [
             row
             for row in short
-            if _has_failed(row) or (again[runs.of(row)] > 1 and row.left not in deployed and not runs.ends_with(row))
+            if is_expired(row)
+            or (row.hint or "").startswith(SLOW_POLL)
+            or (again[runs.of(row)] > 1 and row.left not in deployed and not runs.ends_with(row))
         ]
         if len(short) >= limits.flapping_stays:
             stays = [row.left.timestamp_ms - row.joined.timestamp_ms for row in short if row.left is not None]
@@ -60,6 +63,8 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             if (cause := polls_too_slowly(history, short)) is not None:
                 detail += f"; {cause}"
             evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
+            # The next short stay may still follow, also while the client is in the group.
+            until_ms = evidence[-1].timestamp_ms + limits.flapping_stay_ms
             yield history.finding(
                 FindingKind.FLAPPING_MEMBER,
                 len(short),
@@ -67,7 +72,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 evidence,
                 threshold=limits.flapping_stays,
                 subject=name,
-                is_open=history.may_have_members and _goes_on(short[-1], history, limits),
+                is_open=history.may_have_members and not history.has_lasted(until_ms, 1),
             )
 
 
@@ -95,15 +100,6 @@ class _Runs:
         """Whether all members left with this one: they were stopped together."""
         end_ms = self._ends_ms.get(self.of(row))
         return end_ms is not None and row.left is not None and end_ms - row.left.timestamp_ms <= TOGETHER_MS
-
-
-def _has_failed(row: MembershipRow) -> bool:
-    return is_expired(row) or (row.hint or "").startswith(SLOW_POLL)
-
-
-def _goes_on(last: MembershipRow, history: GroupHistory, limits: Thresholds) -> bool:
-    """Whether the next short stay may still follow: also while the client is in the group."""
-    return last.left is not None and not history.has_lasted(last.left.timestamp_ms, limits.flapping_stay_ms + 1)
 
 
 def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> str | None:
@@ -137,15 +133,13 @@ def _last_assigned(history: GroupHistory) -> dict[tuple[str, LogPosition], LogPo
     return got
 
 
-class _Restart:
+class _Restart(NamedTuple):
     """A client that left and joined again shortly after, as another member."""
 
-    def __init__(self, name: str, gone: MembershipRow, back: MembershipRow) -> None:
-        assert gone.left is not None
-        self.name = name
-        self.gone = gone
-        self.left = gone.left
-        self.back = back.joined
+    name: str
+    gone: MembershipRow
+    left: LogPosition
+    back: LogPosition
 
 
 def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -202,7 +196,7 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
             if (gone.member_id, gone.left) in too_slow:
                 continue
             if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
-                yield _Restart(name, gone, back)
+                yield _Restart(name, gone, gone.left, back.joined)
 
 
 def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:

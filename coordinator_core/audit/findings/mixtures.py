@@ -48,6 +48,7 @@ def not_taken(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
                 times[cause.member_id] += [cause.at, row.at]
                 details[cause.member_id] = cause.detail or ""
     last = history.rebalances[-1].at if history.rebalances else None
+    there = {row.member_id for row in history.memberships if row.is_open}
     for member_id, positions in times.items():
         count = len(positions) // 2
         yield history.finding(
@@ -57,7 +58,7 @@ def not_taken(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
             f"{details[member_id]}; {OTHER_ASSIGNOR}",
             positions,
             subject=history.client(member_id),
-            is_open=positions[-1] == last and _is_member(history, member_id),
+            is_open=positions[-1] == last and member_id in there,
         )
 
 
@@ -66,19 +67,19 @@ def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     spans: dict[str, list[GroupEpochRow]] = defaultdict(list)
     leaders: dict[str, MembershipRow] = {}
     held = _held(history)
-    for epoch, pair in _pairs_led(history):
-        if pair.mixture.consequence is Consequence.LEFT_OUT and not _had(held[pair.member.member_id], epoch):
-            spans[pair.member.member_id].append(epoch)
-            leaders[pair.member.member_id] = pair.leader
+    for epoch, leader, members in _generations(history):
+        for pair in _pairs_of(leader, members, epoch.assignor) if leader is not None else ():
+            if pair.mixture.consequence is Consequence.LEFT_OUT and not _had(held[pair.member.member_id], epoch):
+                spans[pair.member.member_id].append(epoch)
+                leaders[pair.member.member_id] = pair.leader
     for member_id, epochs in spans.items():
         ends = [history.now_ms if row.ended is None else row.ended.timestamp_ms for row in epochs]
         lasted_ms = sum(end - row.opened.timestamp_ms for row, end in zip(epochs, ends, strict=True))
-        leader = leaders[member_id]
         yield history.finding(
             FindingKind.MEMBER_LEFT_OUT,
             max(lasted_ms, 1),
             f"{_who(history, member_id)} got nothing in {counted(len(epochs), 'generation')} ({duration(lasted_ms)}): "
-            f"the leader, {_who(history, leader.member_id)}, cannot read its subscription; {REMEDY}",
+            f"the leader, {_who(history, leaders[member_id].member_id)}, cannot read its subscription; {REMEDY}",
             [row.opened for row in epochs],
             subject=history.client(member_id),
             until_ms=ends[-1],
@@ -97,7 +98,9 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         since_ms, until_ms = before.opened.timestamp_ms, after.opened.timestamp_ms
         members = _around(history, before, 2 * until_ms - since_ms)
         protocol = before.assignor or after.assignor
-        pairs = _one_of_each([pair for pair in _pairs(members, protocol) if _fails(pair)])
+        pairs = _one_of_each(
+            [pair for pair in _pairs(members, protocol) if pair.mixture.consequence is Consequence.FAILS]
+        )
         why = "; ".join(_sentence(history, pair) for pair in pairs[:MOST_PAIRS])
         alone = next((row for row in members if (row.client, protocol) in FAILS_WITH_OTHER_TOPICS), None)
         if why:
@@ -122,13 +125,9 @@ def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[
     """Yield one finding for members that do not work together, whichever of them leads one day: over when they are no
     longer in the group together.
     """
-    if history.group_type != GroupType.CLASSIC:
-        return
-    by_id = {row.member_id: row for row in history.memberships}
     pairs: list[_Pair] = []
     epochs: list[GroupEpochRow] = []
-    for epoch in history.epochs:
-        members = [by_id[member_id] for member_id in epoch.members or () if member_id in by_id]
+    for epoch, _, members in _generations(history):
         there = list(_pairs(members, epoch.assignor))
         if there:
             pairs += there
@@ -146,17 +145,13 @@ def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[
         )
 
 
-def _pairs_led(history: GroupHistory) -> Iterator[tuple[GroupEpochRow, _Pair]]:
-    """Yield each generation with each of its members that does not work together with its leader."""
-    if history.group_type != GroupType.CLASSIC:
-        return
-    by_id = {row.member_id: row for row in history.memberships}
-    for epoch in history.epochs:
-        leader = by_id.get(epoch.leader or "")
-        members = [by_id[member_id] for member_id in epoch.members or () if member_id in by_id]
-        if leader is not None:
-            for pair in _pairs_of(leader, members, epoch.assignor):
-                yield epoch, pair
+def _generations(history: GroupHistory) -> Iterator[tuple[GroupEpochRow, MembershipRow | None, list[MembershipRow]]]:
+    """Yield each generation of a classic group with its leader and its members, as far as they are known."""
+    if history.group_type == GroupType.CLASSIC:
+        by_id = {row.member_id: row for row in history.memberships}
+        for epoch in history.epochs:
+            members = [by_id[member_id] for member_id in epoch.members or () if member_id in by_id]
+            yield epoch, by_id.get(epoch.leader or ""), members
 
 
 def _pairs(members: Sequence[MembershipRow], protocol: str | None) -> Iterator[_Pair]:
@@ -197,10 +192,6 @@ def _around(history: GroupHistory, before: GroupEpochRow, until_ms: int) -> list
     ]
 
 
-def _fails(pair: _Pair) -> bool:
-    return pair.mixture.consequence is Consequence.FAILS
-
-
 def _sentence(history: GroupHistory, pair: _Pair) -> str:
     leader, member = (_who(history, row.member_id) for row in (pair.leader, pair.member))
     return f"if {leader} leads with {member} in the group, {pair.mixture.consequence.value}: it {pair.mixture.why}"
@@ -212,10 +203,6 @@ def _who(history: GroupHistory, member_id: str) -> str:
     name = history.client(member_id)
     known = row.client if name == member_id else f"{name}, {row.client}"
     return f"member {member_id} ({known})"
-
-
-def _is_member(history: GroupHistory, member_id: str) -> bool:
-    return any(row.is_open and row.member_id == member_id for row in history.memberships)
 
 
 def _held(history: GroupHistory) -> dict[str, list[AssignmentRow]]:

@@ -8,7 +8,7 @@ to show for it is covered by that, and is left out of lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
@@ -19,8 +19,15 @@ from coordinator_core.audit.findings.coordinator_away import (
     group_lives,
     lost_members,
 )
-from coordinator_core.audit.findings.short_lived import GroupStay, group_stays, short_lived
-from coordinator_core.audit.findings.stood_still import LostSession, in_order, lost_sessions, stood_still
+from coordinator_core.audit.findings.many_groups import (
+    GroupStay,
+    LostSession,
+    group_stays,
+    in_order,
+    lost_sessions,
+    short_lived,
+    stood_still,
+)
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
@@ -42,18 +49,15 @@ OF_ALL_TIMES: Final = (FindingKind.SHORT_LIVED_GROUPS, *OF_LOG_PARTITIONS)
 ShowsAll = Callable[[int], bool]
 """Whether the logs lack nothing about any group from a time (ms) on, nor hide one that was there before."""
 COVERED: Final[Mapping[str, frozenset[str]]] = {
-    str(FindingKind.REBALANCE_STORM): frozenset(
-        map(
-            str,
-            (
-                FindingKind.REBALANCE_STORM,
-                FindingKind.FLAPPING_MEMBER,
-                FindingKind.ROLLING_DEPLOY,
-                FindingKind.STATIC_MEMBER_EXPIRED,
-            ),
+    FindingKind.REBALANCE_STORM: frozenset(
+        (
+            FindingKind.REBALANCE_STORM,
+            FindingKind.FLAPPING_MEMBER,
+            FindingKind.ROLLING_DEPLOY,
+            FindingKind.STATIC_MEMBER_EXPIRED,
         )
     ),
-    **{str(kind): frozenset((str(kind),)) for kind in (FindingKind.ROLLING_DEPLOY, *OF_LOG_PARTITIONS)},
+    **{kind: frozenset((kind,)) for kind in (FindingKind.ROLLING_DEPLOY, *OF_LOG_PARTITIONS)},
 }
 """By kind of a finding about many groups at once, which is made from those of each: what it covers. In a storm, the
 members of a group come and go.
@@ -81,13 +85,7 @@ class ClusterSigns(NamedTuple):
     @classmethod
     def of_all(cls, of_groups: Iterable[ClusterSigns]) -> ClusterSigns:
         """Return what all groups show."""
-        each = list(of_groups)
-        return cls(
-            tuple(session for signs in each for session in signs.sessions),
-            tuple(life for signs in each for life in signs.lives),
-            tuple(member for signs in each for member in signs.lost),
-            tuple(stay for signs in each for stay in signs.stays),
-        )
+        return cls(*(tuple(chain.from_iterable(of_kind)) for of_kind in zip(*of_groups, strict=True)))
 
 
 NO_SIGNS = ClusterSigns()
@@ -126,7 +124,7 @@ def about_cluster(
     still = list(stood_still(in_order(signs.sessions), limits, away))
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
-    storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)], limits)
+    storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)])
     storms = [storm._replace(row=known(storm.row)) for storm in storms if storm.row.kind not in limits.off]
     rows = [*map(known, [*away, *still, *short_lived(signs.stays, limits)]), *(storm.row for storm in storms)]
     return [row for row in rows if row.kind not in limits.off], storms
@@ -152,28 +150,31 @@ def _of_log_partitions(rows: Iterable[FindingRow], lives: Iterable[GroupLife]) -
             told = list(same)
             groups = sorted({row.group_id or "" for row in told})
             of_place = groups if kind is FindingKind.NO_COORDINATOR else [group for at, group in there if at == subject]
-            finding = make_finding(
-                kind,
-                max(row.value for row in told),
-                told[0].threshold,
-                f"{counted(len(of_place), 'group')} ({first_of(of_place)}): {told[0].detail}",
-                [at for row in told for at in row.evidence[:1]],
-                subject=subject,
-                since_ms=min(row.since_ms for row in told),
-                until_ms=max(row.until_ms for row in told),
-                is_open=True,
-                log_topic=told[0].log_topic,
-                complete=all(row.history_complete for row in told),
-            )
-            yield CoveredRows(finding, frozenset(groups))
+            detail = f"{counted(len(of_place), 'group')} ({first_of(of_place)}): {told[0].detail}"
+            yield _of_many(kind, max(row.value for row in told), detail, told, told[0].log_topic, subject)
 
 
-def _storms(rows: Iterable[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
-    for together in _same_minute(rows, FindingKind.REBALANCE_STORM):
-        yield from _storm(together, limits, still)
+def _of_many(
+    kind: FindingKind, value: int, detail: str, rows: Sequence[FindingRow], log_topic: str, subject: str | None = None
+) -> CoveredRows:
+    """Return the finding that says at once what these rows say of each of their groups."""
+    finding = make_finding(
+        kind,
+        value,
+        rows[0].threshold,
+        detail,
+        [at for row in rows for at in row.evidence[:1]],
+        subject=subject,
+        since_ms=min(row.since_ms for row in rows),
+        until_ms=max(row.until_ms for row in rows),
+        is_open=any(row.is_open for row in rows),
+        log_topic=log_topic,
+        complete=all(row.history_complete for row in rows),
+    )
+    return CoveredRows(finding, frozenset(row.group_id or "" for row in rows))
 
 
-def _deploys(rows: Iterable[FindingRow], limits: Thresholds) -> Iterator[CoveredRows]:
+def _deploys(rows: Iterable[FindingRow]) -> Iterator[CoveredRows]:
     """Yield one finding for the deploys of many groups that began in the same minute."""
     for together in _same_minute(rows, FindingKind.ROLLING_DEPLOY):
         groups = sorted({row.group_id or "" for row in together})
@@ -182,19 +183,7 @@ def _deploys(rows: Iterable[FindingRow], limits: Thresholds) -> Iterator[Covered
         count = sum(row.value for row in together)
         detail = f"the clients of {counted(len(groups), 'group')} ({first_of(groups)}) were restarted one after the "
         detail += f"other in the same minutes: {counted(count, 'rebalance')}; asked for one group, it says more"
-        finding = make_finding(
-            FindingKind.ROLLING_DEPLOY,
-            count,
-            limits.rolling_deploy_rebalances,
-            detail,
-            [at for row in together for at in row.evidence[:1]],
-            since_ms=together[0].since_ms,
-            until_ms=max(row.until_ms for row in together),
-            is_open=any(row.is_open for row in together),
-            log_topic=together[0].log_topic,
-            complete=all(row.history_complete for row in together),
-        )
-        yield CoveredRows(finding, frozenset(groups))
+        yield _of_many(FindingKind.ROLLING_DEPLOY, count, detail, together, together[0].log_topic)
 
 
 def _same_minute(rows: Iterable[FindingRow], kind: FindingKind) -> Iterator[list[FindingRow]]:
@@ -210,35 +199,26 @@ def _same_minute(rows: Iterable[FindingRow], kind: FindingKind) -> Iterator[list
         yield together
 
 
-def _storm(rows: Sequence[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
-    most: dict[str, int] = {}
-    for row in rows:
-        most[row.group_id or ""] = max(row.value, most.get(row.group_id or "", 0))
-    if len(most) < limits.storm_groups:
-        return
+def _storms(rows: Iterable[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
+    for together in _same_minute(rows, FindingKind.REBALANCE_STORM):
+        most: dict[str, int] = {}
+        for row in together:
+            most[row.group_id or ""] = max(row.value, most.get(row.group_id or "", 0))
+        if len(most) >= limits.storm_groups:
+            detail = _storm(together, most, limits, still)
+            yield _of_many(FindingKind.REBALANCE_STORM, max(most.values()), detail, together, GROUP_LOG)
+
+
+def _storm(rows: Sequence[FindingRow], most: Mapping[str, int], limits: Thresholds, still: Sequence[FindingRow]) -> str:
+    """Say how often groups rebalanced, ``most`` by group, and why."""
     since_ms, until_ms = rows[0].since_ms, max(row.until_ms for row in rows)
     ranked = sorted(most, key=lambda group_id: (-most[group_id], group_id))
     named = ", ".join(f"{group_id} {most[group_id]}" for group_id in ranked[:MOST_NAMED])
     more = f" and {len(ranked) - MOST_NAMED} more" if len(ranked) > MOST_NAMED else ""
-    detail = (
+    return (
         f"{counted(len(most), 'group')} began to rebalance very often in the same minute, at least "
         f"{min(most.values())} times within {duration(limits.storm_window_ms)} each ({named}{more}); "
         f"{_cause(rows, still, since_ms, until_ms)}"
-    )
-    yield CoveredRows(
-        make_finding(
-            FindingKind.REBALANCE_STORM,
-            max(most.values()),
-            limits.storm_rebalances,
-            detail,
-            [at for row in rows for at in row.evidence[:1]],
-            since_ms=since_ms,
-            until_ms=until_ms,
-            is_open=any(row.is_open for row in rows),
-            log_topic=GROUP_LOG,
-            complete=all(row.history_complete for row in rows),
-        ),
-        frozenset(most),
     )
 
 

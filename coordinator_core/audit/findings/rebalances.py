@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     Those of which the log has no time are left out, and those of which another finding tells: they follow a
     coordinator that was away.
     """
-    in_order = [row for row in _in_order(history) if row.at.timestamp_ms >= 0]
+    in_order = [row for row in history.rebalances if row.at.timestamp_ms >= 0]
     disturbing = (row for before, row in pairwise([None, *in_order]) if row is not None and _disturbs(row, before))
     rows = [row for row in disturbing if not told_of(history, limits, row.at.timestamp_ms)]
     stretch: list[RebalanceRow] = []
@@ -116,11 +116,8 @@ def _storm(
     history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int, untold: int
 ) -> FindingRow:
     """Return the finding. ``untold``: so many of the rebalances make it a storm, and may be those of a deploy."""
-    # In order of name within a rebalance: with equal counts the first one counted is named, in every process the same.
-    names = ({history.client(cause.member_id) for cause in row.causes} for row in rows)
-    drivers = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
+    driver, count = _most_often({history.client(cause.member_id) for cause in row.causes} for row in rows)
     kinds = Counter(cause.kind for row in rows for cause in row.causes)
-    driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
     causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
     detail = f"{most} rebalances within {duration(limits.storm_window_ms)}, {len(rows)} in total; causes: {causes}"
     if count * TWICE < len(rows):
@@ -150,8 +147,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     One that the next rebalance superseded counts if it waited for a member, and ``never_converges`` does not tell it.
     """
     told = {row.at for each in _stretches(history) if each.lasted_ms >= limits.never_converges_ms for row in each.rows}
-    in_order = _in_order(history)
-    for row, after in zip_longest(in_order, in_order[1:]):
+    for row, after in zip_longest(history.rebalances, history.rebalances[1:]):
         took, who, is_superseded = row.duration_min_ms, row.delayed_by, row.outcome == "superseded"
         if took is None or took < limits.slow_rebalance_ms or (is_superseded and (who is None or row.at in told)):
             continue
@@ -205,7 +201,7 @@ class _Stretch(NamedTuple):
 
 def _stretches(history: GroupHistory) -> Iterator[_Stretch]:
     stretch: list[RebalanceRow] = []
-    for row in _in_order(history):
+    for row in history.rebalances:
         stretch.append(row)
         if row.outcome == "superseded":
             continue
@@ -221,30 +217,32 @@ def _stretches(history: GroupHistory) -> Iterator[_Stretch]:
 
 def _unsettled(history: GroupHistory, limits: Thresholds, stretch: _Stretch) -> FindingRow:
     rows, took = stretch.rows, stretch.lasted_ms
-    # In order of name within a rebalance, as in a storm; a client counts once in each, also with two members. While
-    # the coordinator was away, no member could reach the target.
+    # While the coordinator was away, no member could reach the target.
     served = (row for row in rows if not row.broker_away)
-    names = ({history.client(member_id) for member_id in row.behind} for row in served)
-    behind = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
-    who = behind.most_common(1)[0] if behind else None
+    who, count = _most_often({history.client(member_id) for member_id in row.behind} for row in served)
     detail = (
         f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
         f"without a stable assignment for {duration(took)}"
     )
     if who is not None:
-        detail += f"; {who[0]} was behind in {who[1]} of them"
+        detail += f"; {who} was behind in {count} of them"
     return history.finding(
         FindingKind.NEVER_CONVERGES,
         took,
         detail,
         [row.at for row in rows],
         threshold=limits.never_converges_ms,
-        subject=None if who is None else who[0],
+        subject=who,
         until_ms=stretch.end_ms,
         is_open=stretch.is_open,
         complete=all(row.history_complete for row in rows),
     )
 
 
-def _in_order(history: GroupHistory) -> list[RebalanceRow]:
-    return sorted(history.rebalances, key=lambda row: row.at.offset)
+def _most_often(clients: Iterable[set[str | None]]) -> tuple[str | None, int]:
+    """Return the client that counts in most rebalances, and in how many; a client counts once in each, also with two
+    members.
+    """
+    # In order of name within a rebalance: with equal counts the first one counted is named, in every process the same.
+    counts = Counter(name for of_row in clients for name in sorted(filter(None, of_row)))
+    return counts.most_common(1)[0] if counts else (None, 0)

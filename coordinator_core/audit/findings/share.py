@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
 from coordinator_core.durations import duration
 from coordinator_core.groups.log_partition import log_partition_of, share_partition
 from coordinator_core.history.rows import ShareInitializationRow, SharePartitionRow
-from coordinator_core.history.topic_inputs import ALL_PARTITIONS, SharePhase
+from coordinator_core.history.topic_inputs import SharePhase
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition
 
 MOST_NAMED = 5
@@ -85,10 +85,8 @@ def unqueued(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Topics of which many deliveries were not the first ones."""
     for topic, deliveries in _by_topic(history.deliveries):
-        again, ended = (
-            sum(delivery.redelivered for delivery in deliveries),
-            sum(delivery.ended for delivery in deliveries),
-        )
+        again = sum(delivery.redelivered for delivery in deliveries)
+        ended = sum(delivery.ended for delivery in deliveries)
         if ended <= 0 or again < limits.share_redelivered or again < limits.share_redelivered_ratio * ended:
             continue
         most = max(delivery.most_delivered for delivery in deliveries)
@@ -212,9 +210,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         for row in history.initializations
         if row.is_open and row.phase == SharePhase.INITIALIZED
     }
-    known = {(row.topic_id, row.partition) for row in history.initializations if row.is_open and row.partition >= 0} | {
-        (row.topic_id, ALL_PARTITIONS) for row in history.initializations if row.is_open
-    }
+    known = {row.topic_id for row in history.initializations if row.is_open}
     states = {
         (delivery.topic_id, delivery.partition): delivery
         for delivery in history.deliveries
@@ -233,8 +229,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         delivery.current
         for unit, delivery in states.items()
         if delivery.current is not None
-        and unit not in known
-        and (unit[0], ALL_PARTITIONS) not in known
+        and delivery.topic_id not in known
         and delivery.current.history_complete
         and _is_left_over(history, delivery, delivery.current)
     ]

@@ -12,12 +12,10 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.client_names import client_library, client_name, clients_of, named, shared_names
-from coordinator_core.audit.folds.commit_counts import CommitCount
-from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal
-from coordinator_core.audit.folds.commit_trail import CommitTrail
+from coordinator_core.audit.folds.commit_times import CommitCount, CommitTrail
+from coordinator_core.audit.folds.commits import OpenTransaction, PartitionCommits, Removal
 from coordinator_core.audit.folds.log_ends import Noted, UseOfEnds
-from coordinator_core.audit.folds.removal_lines import how_by_lines
-from coordinator_core.audit.folds.removals import EmptySpans
+from coordinator_core.audit.folds.removals import EmptySpans, how_by_lines
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify

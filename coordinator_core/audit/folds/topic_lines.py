@@ -40,7 +40,8 @@ def topics_of_lines(events: Iterable[BrokerEvent]) -> TopicHistory | None:
     newest: dict[str, _Change] = {}
     logs: defaultdict[str, Counter[int]] = defaultdict(Counter)
     end_ms = -1
-    for time_ms, event in sorted(_timed(events), key=lambda pair: pair[0]):
+    timed = ((event.timestamp_ms, event) for event in events if event.timestamp_ms is not None)
+    for time_ms, event in sorted(timed, key=lambda pair: pair[0]):
         end_ms = time_ms
         number = event.partition
         if event.kind not in KINDS or event.topic is None or number is None or number >= MOST_PARTITIONS:
@@ -64,7 +65,3 @@ def topics_of_lines(events: Iterable[BrokerEvent]) -> TopicHistory | None:
         take_list(history, change.at_ms, there, () if there else (change.topic,))
     take_list(history, end_ms, (), ())
     return history
-
-
-def _timed(events: Iterable[BrokerEvent]) -> Iterable[tuple[int, BrokerEvent]]:
-    return ((event.timestamp_ms, event) for event in events if event.timestamp_ms is not None)

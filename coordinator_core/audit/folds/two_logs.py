@@ -285,18 +285,12 @@ def _moved_here(connect: GroupHistory) -> GroupHistory:
     for row in connect.epochs:
         is_known = row.missing in (None, CONVERTED_ELSEWHERE)
         is_first = before is None or not before.members or before.ended_by == GROUP_DELETED
-        if is_known and is_first and row.members and _has_target_at_once(row) and not _is_upgrade(row):
+        has_target_at_once = row.target == row.opened._replace(offset=row.opened.offset + 1)
+        is_told = any(each.kind == CauseKind.GROUP_UPGRADED for each in row.causes)
+        if is_known and is_first and row.members and has_target_at_once and not is_told:
             connect = _begun(connect, row, cause(CauseKind.GROUP_UPGRADED, row.opened))
         before = row
     return connect
-
-
-def _has_target_at_once(row: GroupEpochRow) -> bool:
-    return row.target == row.opened._replace(offset=row.opened.offset + 1)
-
-
-def _is_upgrade(row: GroupEpochRow) -> bool:
-    return any(each.kind == CauseKind.GROUP_UPGRADED for each in row.causes)
 
 
 def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> GroupHistory:

@@ -15,11 +15,20 @@ from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset, removed_by_request
-from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, EmptySpans, removal_window, shows_deletions
-from coordinator_core.audit.folds.requests import done_by
+from coordinator_core.audit.folds.removals import (
+    DELETED,
+    EXPIRED_OR_DELETED,
+    GROUP_ENDED,
+    TOPIC_DELETED,
+    EmptySpans,
+    done_by,
+    how_removed,
+    removal_window,
+    shows_deletions,
+    told_by_lines,
+    with_group,
+)
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
-from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
@@ -385,39 +394,25 @@ class _RowMaker:
         """Return why an offset was removed. A deleted group has its tombstone after those of its offsets."""
         now_ms = at.timestamp_ms
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
-        is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
         detail = None if age_ms is None else f"{duration(age_ms)} after the commit"
-        is_young = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
-        cannot_expire = is_young and not self._empty.may_expire_all(at)
-        if any(end.timestamp_ms == now_ms >= 0 and end.offset > at.offset for end in self._commits.group_ends):
-            if cannot_expire:
-                return _Reason(StepCause.GROUP_DELETED, detail)
-            if (line := deleted_group(self._lines, at)) is not None:
-                return _Reason(StepCause.GROUP_DELETED, _with_place(detail, line))
-            if (line := expired_offset(self._lines, *partition, at)) is not None:
-                return _Reason(StepCause.GROUP_EXPIRED, _with_place(detail, line))
-            return _Reason(StepCause.GROUP_ENDED, detail, SAME_TOMBSTONES)
+        how = how_removed(age_ms, past_expiry=held is not None and 0 <= held.expires_ms <= now_ms)
         windows = map(removal_window, self._commits.topic_ends.get(partition.topic, ()))
-        if any(since <= now_ms <= until for since, until in windows):
+        if any(end.timestamp_ms == now_ms >= 0 and end.offset > at.offset for end in self._commits.group_ends):
+            how = with_group(how)
+        elif any(since <= now_ms <= until for since, until in windows):
             return _Reason(StepCause.TOPIC_DELETED)
-        if (line := deleted_topic(self._lines, partition.topic, at)) is not None:
-            return _Reason(StepCause.TOPIC_DELETED, line.place)
-        if is_past_expiry:
-            return _Reason(StepCause.EXPIRED, detail)
-        if (line := expired_offset(self._lines, *partition, at)) is not None:
-            return _Reason(StepCause.EXPIRED, _with_place(detail, line))
-        if (line := removed_by_request(self._lines, *partition, at)) is not None:
-            return _Reason(StepCause.DELETED, _with_place(detail, line))
-        if cannot_expire and not shows_deletions(self._commits.reach, now_ms):
+        how, line = told_by_lines(self._empty.how(how, at), self._lines, *partition, at)
+        if line is not None:
+            places = (None if how == TOPIC_DELETED else detail, line.place)
+            cause = StepCause.DELETED if how == DELETED else StepCause(how)
+            return _Reason(cause, "; ".join(part for part in places if part))
+        if how == DELETED and not shows_deletions(self._commits.reach, now_ms):
             return _Reason(StepCause.UNKNOWN, detail, TOPICS_MISSING)
-        if cannot_expire:
+        if how == DELETED:
             return _Reason(StepCause.DELETED, f"{detail}: no offset expires within a minute")
-        return _Reason(StepCause.UNKNOWN, detail, SAME_TOMBSTONES)
-
-
-def _with_place(detail: str | None, line: BrokerEvent) -> str:
-    """Return the detail, and the file and line that decided."""
-    return "; ".join(part for part in (detail, line.place) if part)
+        if how == EXPIRED_OR_DELETED:
+            return _Reason(StepCause.UNKNOWN, detail, SAME_TOMBSTONES)
+        return _Reason(StepCause(how), detail, SAME_TOMBSTONES if how == GROUP_ENDED else None)
 
 
 def _of_rewind(step: _Step, before: _Step | None) -> _Reason:

@@ -68,7 +68,9 @@ def on_generation(judged: JudgedGroup, record: GroupMetadataRecord, before: Gene
     elif known:
         _claims(judged, before, new, record.at)
     _owners(judged, new, record.at)
-    _listed_twice(judged, new, record.at)
+    for member_id, member in new.members.items():
+        if twice := classic_given(new, member).listed_twice:
+            judged.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, member_id, f"its assignment: {names([*twice])}")
     for member_id, count in Counter(member["memberId"] for member in record.value["members"]).items():
         if count > 1:
             judged.broken(Rule.MEMBER_LISTED_TWICE, record.at, member_id, f"listed {count} times")
@@ -166,11 +168,3 @@ def _owners(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
         for unit, other in judged.current.put(member_id, held):
             if single:
                 judged.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also assigned to {other}")
-
-
-def _listed_twice(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
-    """No assignment lists a partition, connector or task twice."""
-    for member_id, member in group.members.items():
-        twice = classic_given(group, member).listed_twice
-        if twice:
-            judged.broken(Rule.UNIT_TWICE_IN_RECORD, at, member_id, f"its assignment: {names([*twice])}")

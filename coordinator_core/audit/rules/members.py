@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,14 +11,7 @@ from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import UNKNOWN, HeldUnit, WriteGroup
 from coordinator_core.audit.rules.reconciliation import CurrentBefore, Reconciliation, judge_reconciliation, target_of
 from coordinator_core.durations import duration
-from coordinator_core.groups.epoch_records import (
-    CurrentRecord,
-    CurrentValue,
-    MemberRecord,
-    MemberValue,
-    PartitionsWithEpochs,
-    instance_id_of,
-)
+from coordinator_core.groups.epoch_records import CurrentRecord, CurrentValue, MemberRecord, MemberValue, instance_id_of
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, Rule
 from coordinator_core.groups.streams.state import StreamsGroup
@@ -166,42 +158,23 @@ def _change_holdings(judged: JudgedGroup, member_id: str, held: Held, at: LogPos
         if not facts.knows_member(CURRENT, other):
             continue
         holder = judged.member(other)
-        giving_up = holder is not None and unit in set(_revoking_units(judged, other))
+        of = STREAMS_KIND if hasattr(holder, "process_id") else CONSUMER_KIND
+        giving_up = holder is not None and unit in set(minus(of.revoking(holder)))
         rule = Rule.ASSIGNED_BEFORE_REVOKED if giving_up else Rule.ASSIGNED_TO_TWO
         since = facts.of_members[CURRENT].get(other)
         judged.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other} (offset {since})")
 
 
-def _revoking_units(judged: JudgedGroup, member_id: str) -> list[object]:
-    member = judged.member(member_id)
-    kind = STREAMS_KIND if hasattr(member, "process_id") else CONSUMER_KIND
-    return list(minus(kind.revoking(member)))
-
-
 def _partition_epochs(judged: JudgedGroup, member: EpochMember, value: CurrentValue, at: LogPosition) -> None:
     """No partition was assigned in an epoch that its member has not reached."""
     epoch = member.member_epoch or 0
-    for entry in _lists(value):
+    lists = [entries for entries in value.values() if isinstance(entries, list)]
+    for entry in chain.from_iterable(lists):
         epochs = entry.get("assignmentEpochs")
         if epochs and max(epochs) > epoch > 0:
             later = next(number for number in epochs if number > epoch)
             detail = f"assignment epoch {later} of a partition, member epoch {epoch}"
             judged.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
-
-
-def _lists(value: CurrentValue) -> Iterable[PartitionsWithEpochs]:
-    """Return what a current assignment has, by topic or subtopology, where the record type has assignment epochs."""
-    if "partitionsPendingRevocation" in value:
-        return chain(value["assignedPartitions"], value["partitionsPendingRevocation"])
-    if "activeTasks" in value:
-        assigned = value["activeTasks"], value["standbyTasks"], value["warmupTasks"]
-        revoking = (
-            value["activeTasksPendingRevocation"],
-            value["standbyTasksPendingRevocation"],
-            value["warmupTasksPendingRevocation"],
-        )
-        return chain(*assigned, *revoking)
-    return ()
 
 
 def _process(judged: JudgedGroup, member: Any, before: Held, at: LogPosition) -> None:
@@ -218,17 +191,14 @@ def _process(judged: JudgedGroup, member: Any, before: Held, at: LogPosition) ->
             continue
         if other_id == member.member_id:
             continue
-        held_by_other = _by_task(joined(STREAMS_KIND.assigned(other), STREAMS_KIND.revoking(other)))
+        held = minus(joined(STREAMS_KIND.assigned(other), STREAMS_KIND.revoking(other)))
+        held_by_other = {(unit.name, unit.number): unit.role for unit in held}
         for task in sorted(taken.keys() & held_by_other.keys()):
             if taken[task] == held_by_other[task] == "active":
                 continue  # two owners: another rule says so
             name, role = f"{task[0]}_{task[1]}", held_by_other[task]
             detail = f"{taken[task]} task {name} is also a {role} task of {other_id} in this process"
             judged.broken(Rule.TASK_TWICE_IN_PROCESS, at, member.member_id, detail)
-
-
-def _by_task(held: Held) -> dict[tuple[str, int], str]:
-    return {(subject, partition): role for (role, subject), partitions in held.items() for partition in partitions}
 
 
 def _overdue(judged: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules import assignment_inputs as topics
-from coordinator_core.audit.rules import batches, classic, connect, epoch_order, members, operations
+from coordinator_core.audit.rules import classic, connect, epoch_order, members, operations
 from coordinator_core.audit.rules.committers import on_commit
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
@@ -130,7 +130,7 @@ class RuleFold:
         ``seen`` has the violations that replay saw when it changed the group. ``leader_epoch`` is that of the record's
         batch, None if it is not known.
         """
-        batches.judge(self._judged, record, leader_epoch)
+        operations.judge_batch(self._judged, record, leader_epoch)
         if self.group.family is Family.CONNECT:
             connect.follow(self._judged, record, leader_epoch)
         if seen:
@@ -176,7 +176,7 @@ class RuleFold:
         judged, at, coverage = self._judged, record.at, self._coverage
         facts = judged.facts
         if facts.last is None or at.partition != facts.partition:
-            batches.begin_partition(judged, at)
+            operations.begin_partition(judged, at)
         if facts.last is None:
             if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
                 facts.whole = True

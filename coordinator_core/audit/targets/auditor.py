@@ -12,12 +12,15 @@ from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.classic_connect import ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.classic_groups import ClassicAudit, generation_row
 from coordinator_core.audit.targets.connect_groups import WorkerTargetAudit, begins_conversion, conversion_row
-from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
+from coordinator_core.audit.targets.conversions import (
+    downgrade_row,
+    streams_downgrade_row,
+    streams_upgrade_row,
+    upgrade_row,
+)
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
-from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, TargetOperation, cut
-from coordinator_core.audit.targets.stream_conversions import streams_downgrade_row, streams_upgrade_row
-from coordinator_core.audit.targets.verdict import undecided
+from coordinator_core.audit.targets.verdict import GroupGap, undecided
 from coordinator_core.clients.evidence import leader_client
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
@@ -118,12 +121,12 @@ class TargetAuditor:
         audit = EpochTargetAudit(
             view, state, operation, first.at, self.topics, self.settings, gap, is_followed=is_followed
         )
-        judged = audit.judged()
-        row = audit.row(judged)
-        if judged.adopt and judged.attempt is not None:
-            view.adopt(judged.attempt.view, judged.attempt.fitted)
+        row = audit.row()
         if row.verdict is Verdict.IDENTICAL:
             memory.fitted = end.at.offset
+            if audit.attempt is not None and audit.attempt.view is not view.view:
+                # It had the members in another order than the group's view, and this order is now proven.
+                view.adopt(audit.attempt.view, audit.attempt.fitted)
         return [row]
 
     def _audit_generation(self, record: GroupMetadataRecord) -> list[TargetAuditRow]:

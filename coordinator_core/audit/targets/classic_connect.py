@@ -250,15 +250,15 @@ class ConnectAudit:
             return
         assignment = self.assignments[self.leader]
         last_round = (self.memory.connectors, self.memory.assignor)
+        announced = assignment.delay_ms
+        longest = max(self.memory.longest_delay_ms, announced)
+        max_delays = list(dict.fromkeys((self.settings.connect_max_delay_ms, longest, announced)))
         # What earlier rounds left open is carried along: each reading of them may be the one that this round fits.
         for before, kept in (last_round, *((other.connectors, other.assignor) for other in self.memory.others)):
             configurations = self._configurations(before, kept)
             self.tried = max(self.tried, len(configurations))
             for (connectors, known), (memory, remembered), delay, now in product(
-                configurations,
-                self._memories(kept),
-                self._max_delays(assignment.delay_ms),
-                self._times(assignment, kept),
+                configurations, self._memories(kept), max_delays, self._times(assignment, kept)
             ):
                 generation = self.value["generation"]
                 last = memory.generation if memory is not None else -1
@@ -285,11 +285,6 @@ class ConnectAudit:
         if self.memory.leader != self.leader:
             return [fresh, (kept, "the memory of the leader before"), lost]
         return [(kept, "the leader's memory"), fresh, lost]
-
-    def _max_delays(self, announced: int) -> list[int]:
-        return list(
-            dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
-        )
 
     def _times(self, assignment: LeaderAssignment, kept: AssignorMemory | None) -> list[int]:
         """When the leader assigned: a delay that goes on says it to the millisecond."""

@@ -1,7 +1,7 @@
 """Assignments made by the leaders of classic groups, recomputed from the record of each generation.
 
 A group's record contains the whole input of the leader's assignor except the topics, which each leader knows from a
-view of its own (see ``leader_views``). No hash proves which view it was, so every view that the leader can have had is
+view of its own (see ``LeaderViews``). No hash proves which view it was, so every view that the leader can have had is
 tried.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations
+from itertools import chain, islice, permutations
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.clients import (
@@ -30,13 +30,18 @@ from coordinator_core.assignors.client.leader_view import (
 )
 from coordinator_core.assignors.inputs import ClassicGroupSpec
 from coordinator_core.assignors.leader_round import LeaderRound, leader_round
-from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.gap import TOPICS_MISSING, GroupGap
-from coordinator_core.audit.targets.leader_clients import is_java, leader_clients, with_assignor
-from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView, versions_around
+from coordinator_core.audit.targets.leader_views import (
+    LeaderMemory,
+    LeaderViews,
+    PossibleView,
+    is_java,
+    leader_clients,
+    versions_around,
+    with_assignor,
+)
 from coordinator_core.audit.targets.soundness import (
     STICKY,
     Given,
@@ -46,14 +51,16 @@ from coordinator_core.audit.targets.soundness import (
     given_to_nobody,
 )
 from coordinator_core.audit.targets.verdict import (
+    TOPICS_MISSING,
+    GroupGap,
     Judgement,
     broken_invariants,
     differing,
     figures_of,
+    gives_twice,
     identical,
     judge,
     undecided,
-    units,
     verdict_row,
 )
 from coordinator_core.clients.known_clients import LEAVES_OUT_SHORT
@@ -106,7 +113,11 @@ class ClassicAudit:
         self.value = self.record.value
         self.protocol = self.value["protocol"] or ""
         self.leader = self.value["leader"] or ""
-        self.profile: Profile = self.settings.chosen
+        self.clients: tuple[str, ...] = ()
+        self.joined: Joined = {}
+        self.logged: Given = {}
+        self.views: list[PossibleView] = []
+        self.untried: str | None = None
 
     @property
     def _is_cut(self) -> bool:
@@ -125,191 +136,183 @@ class ClassicAudit:
             return self._unknown(f"a readable blob of each member: {error}")
         if self.protocol == STREAMS_PROTOCOL:
             return self._streams(blobs)
-        clients = leader_clients(self.value)
-        if LEAVES_OUT_SHORT.intersection(clients):
+        self.clients = leader_clients(self.value)
+        if LEAVES_OUT_SHORT.intersection(self.clients):
             blobs = {member: blob for member, blob in blobs.items() if blob[1] is not None or not blob[0].is_short}
-        joined = {
+        self.joined = {
             member["memberId"]: subscribed_member(blobs[member["memberId"]][0].fields, member.get("groupInstanceId"))
             for member in self.value["members"]
             if member["memberId"] in blobs
         }
-        logged = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
-        row = self._judge(clients, joined, logged)
-        self.memory.watch(self.leader, joined)
+        self.logged = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
+        row = self._judge()
+        self.memory.watch(self.leader, self.joined)
         return row
 
-    def _judge(self, clients: tuple[str, ...], joined: Joined, logged: Given) -> TargetAuditRow:
+    def _judge(self) -> TargetAuditRow:
         """Return the verdict: the first view that gives the assignment, else what speaks against each view."""
-        assigned = frozenset(topic for work in logged.values() for topic, numbers in work.items() if numbers)
         possible = LeaderViews(
             self.history,
             self.settings,
             self.record.at,
             self.leader,
-            joined,
-            assigned,
+            self.joined,
+            frozenset(topic for work in self.logged.values() for topic, numbers in work.items() if numbers),
             self.memory.asked_for(self.leader),
             assigns_all=self.protocol in ASSIGNS_ALL,
         )
-        views = list(possible.possible(self.memory.views.get(self.leader)))
-        if not views:
+        self.views = list(possible.possible(self.memory.views.get(self.leader)))
+        self.untried = possible.missing
+        if not self.views:
             return self._unknown(TOPICS_MISSING)
         attempts: list[_Attempt] = []
-        for attempt in self._attempts(with_assignor(clients, self.protocol), joined, views):
+        for attempt in self._attempts():
             attempts.append(attempt)
             # Java's result is known with its orders, and only then is it surely Java's; other clients' orders prove
             # nothing.
-            if attempt.client == JAVA and _is_exact(attempt.round, logged):
-                self._note_oldest(attempt, views, joined, logged)
-                if sum(map(bool, logged.values())) > 1:
+            if attempt.client == JAVA and _is_exact(attempt.round, self.logged):
+                self._note_oldest(attempt)
+                if sum(map(bool, self.logged.values())) > 1:
                     self.memory.exact[self.leader] = True
-                return self._fits(attempt, joined, logged, attempt.view.fitted)
-            if attempt.client != JAVA and _is_same(attempt.round, logged):
-                return self._fits_client(attempt, clients, joined, logged)
+                return self._fits(attempt, attempt.view.fitted)
+            if attempt.client != JAVA and _is_same(attempt.round, self.logged):
+                return self._fits_client(attempt)
         # Only when no attempt gives the orders, too: equal sets may be another client's, with the same algorithm.
-        same = next((attempt for attempt in attempts if _is_same(attempt.round, logged)), None)
+        same = next((attempt for attempt in attempts if _is_same(attempt.round, self.logged)), None)
         if same is not None:
-            return self._fits(same, joined, logged, f"{same.view.fitted}; {AS_SETS}", kept=attempts[0].round)
+            return self._fits(same, f"{same.view.fitted}; {AS_SETS}", kept=attempts[0].round)
         if attempts:
             self._remember(attempts[0].round)
-        if not attempts or not is_java(clients):
-            return self._without_algorithm(clients, attempts, joined, logged, possible, views)
-        return self._differs(attempts, joined, logged, possible, views)
+        return self._differs(attempts) if attempts and is_java(self.clients) else self._without_algorithm(attempts)
 
-    def _differs(
-        self,
-        attempts: Sequence[_Attempt],
-        joined: Joined,
-        logged: Given,
-        possible: LeaderViews,
-        views: Sequence[PossibleView],
-    ) -> TargetAuditRow:
+    def _differs(self, attempts: Sequence[_Attempt]) -> TargetAuditRow:
         """The verdict on an assignment that none of the attempts gives."""
         made = next((attempt for attempt in attempts if attempt.round.error is None), None)
         if made is None:
             return self._unknown(f"the assignor fails on this input: {attempts[0].round.error}")
-        judged = self._compare(made, joined, logged, views)
-        missing = next(self._doubts(judged, joined, logged, possible), None)
+        judged = self._compare(made)
+        missing = next(self._doubts(judged), None)
         return self._row(judged if missing is None else undecided(missing), view=made.view)
 
-    def _without_algorithm(
-        self,
-        clients: tuple[str, ...],
-        attempts: Sequence[_Attempt],
-        joined: Joined,
-        logged: Given,
-        possible: LeaderViews,
-        views: Sequence[PossibleView],
-    ) -> TargetAuditRow:
+    def _without_algorithm(self, attempts: Sequence[_Attempt]) -> TargetAuditRow:
         """The verdict on an assignment that cannot be computed: does it break what holds of all of its kind?
 
         One that breaks nothing may still differ from what the client computes, if its assignor has one result.
         """
-        broken = self._broken(clients, joined, logged, views)
-        can_be_computed = {attempt.client for attempt in attempts} >= {*clients}
-        if not broken and can_be_computed and self.protocol in ONE_RESULT and not _may_balance_racks(clients, joined):
-            return self._differs(attempts, joined, logged, possible, views)
+        broken = self._broken()
+        can_be_computed = {attempt.client for attempt in attempts} >= {*self.clients}
+        if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
+            return self._differs(attempts)
         judged = differing(Verdict.INVALID if broken else Verdict.SOUND, broken)
-        missing = next(self._doubts(judged, joined, logged, possible), None)
+        missing = next(self._doubts(judged), None)
         judged = judged if missing is None else undecided(missing)
-        return self._row(judged, view=views[0], basis=Basis.INVARIANTS)
+        return self._row(judged, view=self.views[0], basis=Basis.INVARIANTS)
 
-    def _broken(
-        self, clients: tuple[str, ...], joined: Joined, logged: Given, views: Sequence[PossibleView]
-    ) -> list[str]:
+    def _broken(self) -> list[str]:
         """What the assignment breaks that holds of all of its kind: as little as the topics and clients allow."""
-        broken = breaks_subscriptions(joined, logged)
+        protocol, joined, logged = self.protocol, self.joined, self.logged
         # Only a leader that computes by itself asks for the topics of others, and may not know them yet.
-        known = views if self.protocol in STICKY else [view for view in views if not view.unknown]
-        unread = [given_to_nobody(self.protocol, joined, logged, view.image) for view in known]
+        known = self.views if protocol in STICKY else [view for view in self.views if not view.unknown]
+        unread = [given_to_nobody(protocol, joined, logged, view.image) for view in known]
+        racks_first = self._may_balance_racks()
         unstuck = [
-            [*breaks_stickiness(self.protocol, joined, logged, read, racks_first=_may_balance_racks(clients, joined))]
-            for read in readers(clients or tuple(CLIENTS), self.protocol)
+            [*breaks_stickiness(protocol, joined, logged, read, racks_first=racks_first)]
+            for read in readers(self.clients or tuple(CLIENTS), protocol)
         ]
-        return [*broken, *_fewest(unread), *_fewest(unstuck)]
+        fewest = (min(texts, key=len, default=[]) for texts in (unread, unstuck))
+        return [*breaks_subscriptions(joined, logged), *chain.from_iterable(fewest)]
 
-    def _attempts(self, clients: Iterable[str], joined: Joined, views: Iterable[PossibleView]) -> Iterator[_Attempt]:
-        """Run the assignor on every view, with what the leader remembers, then without, as each of these clients."""
+    def _may_balance_racks(self) -> bool:
+        """Whether the leader may give partitions by the racks of their leaders, which no record of the group shows."""
+        return not BALANCES_RACKS.isdisjoint(self.clients) and any(had.rack_id for had in self.joined.values())
+
+    def _attempts(self) -> Iterator[_Attempt]:
+        """Run the assignor on every view, with what the leader remembers, then without, as each of the clients."""
         kept = self.memory.generations.get(self.leader)
-        for client in clients:
+        for client in with_assignor(self.clients, self.protocol):
             # A leader that was restarted within its session keeps its member id, and has lost what its assignor knew.
             for memory in dict.fromkeys((kept, None)) if client in JAVA_CLIENTS else (None,):
-                for view in views:
-                    for order in self._topic_orders(client, joined, view):
-                        yield _Attempt(client, view, memory, order, self._round(client, joined, view, memory, order))
+                for view in self.views:
+                    for order in self._topic_orders(client, view):
+                        yield _Attempt(client, view, memory, order, self._round(client, view, memory, order))
 
-    def _topic_orders(self, client: str, joined: Joined, view: PossibleView) -> Iterable[tuple[str, ...]]:
+    def _topic_orders(self, client: str, view: PossibleView) -> Iterable[tuple[str, ...]]:
         """The orders in which the leader may know the topics, where its assignor depends on that: it is in no log."""
         if client not in KNOWS_TOPICS_IN_ORDER or self.protocol not in STICKY:
             return ((),)
-        names = sorted({topic for had in joined.values() for topic in had.topics} & view.image.by_name.keys())
+        names = sorted({topic for had in self.joined.values() for topic in had.topics} & view.image.by_name.keys())
         return islice(permutations(names), MOST_TOPIC_ORDERS)
 
     def _round(
-        self, client: str, joined: Joined, view: PossibleView, memory: int | None, topic_order: tuple[str, ...] = ()
+        self, client: str, view: PossibleView, memory: int | None, topic_order: tuple[str, ...] = ()
     ) -> LeaderRound:
         return leader_round(
             self.protocol,
-            joined,
+            self.joined,
             view.image,
             memory,
-            self.profile,
+            self.settings.chosen,
             client=client,
             leader=self.leader,
             topic_order=topic_order,
         )
 
-    def _fits_client(
-        self, attempt: _Attempt, clients: tuple[str, ...], joined: Joined, logged: Given
-    ) -> TargetAuditRow:
+    def _fits_client(self, attempt: _Attempt) -> TargetAuditRow:
         """The row of an assignment that another client, or an older release, than Kafka's of today gives.
 
         What a client computes can leave partitions without a reader all the same.
         """
         fitted = f"{attempt.view.fitted}; as {attempt.client} assigns"
-        if len(joined) < len(self.value["members"]):
+        if len(self.joined) < len(self.value["members"]):
             fitted += " to the members that it can read"
-        row = self._fits(attempt, joined, logged, fitted)
+        row = self._fits(attempt, fitted)
         if attempt.client in JAVA_CLIENTS or row.verdict != Verdict.IDENTICAL:
             return row
-        broken = breaks_subscriptions(joined, logged)
-        broken += given_to_nobody(self.protocol, joined, logged, attempt.view.image)
+        broken = breaks_subscriptions(self.joined, self.logged)
+        broken += given_to_nobody(self.protocol, self.joined, self.logged, attempt.view.image)
         if not broken:
             return row
         return self._row(differing(Verdict.INVALID, broken)._replace(fitted=fitted), view=attempt.view)
 
-    def _compare(self, made: _Attempt, joined: Joined, logged: Given, views: Iterable[PossibleView]) -> Judgement:
-        spec = ClassicGroupSpec(leader_order(joined))
-        broken = broken_invariants(joined, logged, _wanted(joined, views), shared=False, name_of=str)
+    def _compare(self, made: _Attempt) -> Judgement:
+        joined, logged = self.joined, self.logged
+        owned = (WorkUnit("", *partition) for had in joined.values() for partition in had.owned or ())
         return judge(
-            spec,
+            ClassicGroupSpec(leader_order(joined)),
             made.view.image,
             dict(made.round.assignments),
             dict(logged),
-            broken,
+            broken_invariants(joined, logged, self._wanted(), shared=False, name_of=str),
             str,
             has_one_result=self.protocol in ONE_RESULT or self.leader in self.memory.exact,
-            withheld=_owned(joined) if self.protocol == COOPERATIVE_STICKY else frozenset(),
+            withheld=frozenset(owned) if self.protocol == COOPERATIVE_STICKY else frozenset(),
         )
 
-    def _doubts(self, judged: Judgement, joined: Joined, logged: Given, views: LeaderViews) -> Iterator[str]:
+    def _wanted(self) -> dict[str, set[WorkUnit]]:
+        """Return what each member may be given by any of the views."""
+        partitions: dict[str, int] = {}
+        for view in self.views:
+            for name in {topic for had in self.joined.values() for topic in had.topics} & view.image.by_name.keys():
+                partitions[name] = max(partitions.get(name, 0), view.image.by_name[name].partitions)
+        return {
+            member: {WorkUnit("", name, number) for name in had.topics for number in range(partitions.get(name, 0))}
+            for member, had in self.joined.items()
+        }
+
+    def _doubts(self, judged: Judgement) -> Iterator[str]:
         """Return what may explain the difference and is not in the log, the weightiest first."""
-        if judged.verdict in WRONG and not self._contradicts_itself(joined, logged):
-            doubt = self._topics_in_doubt()
-            if doubt is not None:
-                yield doubt
-            if views.missing is not None:
-                yield views.missing
+        if judged.verdict in WRONG and not self._contradicts_itself():
+            yield from filter(None, (self._topics_in_doubt(), self.untried))
         if self.gap is None:
             return
-        if self._is_cut and judged.verdict in WRONG and not _gives_to_two(logged):
+        if self._is_cut and judged.verdict in WRONG and not gives_twice(self.logged):
             # The generation may have been written before: for other members, or by a consumer group that ended.
             yield self.gap.missing
         has_memory = self.protocol in STICKY
         if judged.verdict is Verdict.DIVERGENT and has_memory and self.leader not in self.memory.generations:
             yield self.gap.missing
 
-    def _contradicts_itself(self, joined: Joined, logged: Given) -> bool:
+    def _contradicts_itself(self) -> bool:
         """Whether no topics there can be make the assignment right: a member has what it does not subscribe to, or two
         members have the same partition.
 
@@ -317,9 +320,10 @@ class ClassicAudit:
         """
         if self.protocol in STICKY:
             return any(
-                breaks_subscriptions({member: joined[member]}, {member: work}) for member, work in logged.items()
+                breaks_subscriptions({member: self.joined[member]}, {member: work})
+                for member, work in self.logged.items()
             )
-        return bool(breaks_subscriptions(joined, logged))
+        return bool(breaks_subscriptions(self.joined, self.logged))
 
     def _topics_in_doubt(self) -> str | None:
         """What is missing of the topics of that time; None: nothing."""
@@ -330,13 +334,13 @@ class ClassicAudit:
         if round_.memory is not None:
             self.memory.generations[self.leader] = round_.memory
 
-    def _note_oldest(self, fitting: _Attempt, views: list[PossibleView], joined: Joined, logged: Given) -> None:
+    def _note_oldest(self, fitting: _Attempt) -> None:
         """Remember the oldest topics that explain the assignment as well as those that were found to."""
         oldest = fitting.view.at
-        for view in views[views.index(fitting.view) + 1 :]:
+        for view in self.views[self.views.index(fitting.view) + 1 :]:
             if view.unknown != fitting.view.unknown:
                 continue
-            if view.at > oldest or not _is_exact(self._round(JAVA, joined, view, fitting.memory), logged):
+            if view.at > oldest or not _is_exact(self._round(JAVA, view, fitting.memory), self.logged):
                 break
             oldest = view.at
         self.memory.views[self.leader] = oldest.timestamp_ms, oldest.offset
@@ -386,16 +390,14 @@ class ClassicAudit:
         views = versions_around(self.history, self.settings, self.record.at, names, with_racks=False)
         return [view.image for view in views] or [None]
 
-    def _fits(
-        self, attempt: _Attempt, joined: Joined, logged: Given, fitted: str, kept: LeaderRound | None = None
-    ) -> TargetAuditRow:
+    def _fits(self, attempt: _Attempt, fitted: str, kept: LeaderRound | None = None) -> TargetAuditRow:
         """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
         self._remember(kept or attempt.round)
         doubt = self._topics_in_doubt()
         # Nobody got anything: any lack of topics explains that, so that it proves no view.
-        if doubt is not None and not any(logged.values()):
+        if doubt is not None and not any(self.logged.values()):
             return self._unknown(doubt)
-        figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(logged))
+        figures = figures_of(ClassicGroupSpec(leader_order(self.joined)), attempt.view.image, dict(self.logged))
         return self._row(identical(fitted, figures), view=attempt.view)
 
     def _unknown(self, missing: str) -> TargetAuditRow:
@@ -411,37 +413,6 @@ class ClassicAudit:
         """Whether the topics of that time are known, be it from a list."""
         at_ms = self.record.at.timestamp_ms
         return self.history is not None and (self.history.is_listed or self.history.reach.covers(at_ms, at_ms))
-
-
-def _may_balance_racks(clients: Iterable[str], joined: Joined) -> bool:
-    """Whether the leader may give partitions by the racks of their leaders, which no record of the group shows."""
-    return not BALANCES_RACKS.isdisjoint(clients) and any(had.rack_id for had in joined.values())
-
-
-def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[WorkUnit]]:
-    """Return what each member may be given by any of the views."""
-    partitions: dict[str, int] = {}
-    for view in views:
-        for name in {topic for had in joined.values() for topic in had.topics} & view.image.by_name.keys():
-            partitions[name] = max(partitions.get(name, 0), view.image.by_name[name].partitions)
-    return {
-        member: {WorkUnit("", name, number) for name in had.topics for number in range(partitions.get(name, 0))}
-        for member, had in joined.items()
-    }
-
-
-def _owned(joined: Joined) -> frozenset[WorkUnit]:
-    return frozenset(WorkUnit("", *partition) for had in joined.values() for partition in had.owned or ())
-
-
-def _fewest(texts: Sequence[list[str]]) -> list[str]:
-    return min(texts, key=len) if texts else []
-
-
-def _gives_to_two(logged: Given) -> bool:
-    """Whether a partition is given twice, to whomever."""
-    given = [unit for work in logged.values() for unit in units(work)]
-    return len(given) > len(set(given))
 
 
 def _is_exact(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.eager_and_incremental import AssignorMemory
@@ -29,13 +30,14 @@ from coordinator_core.audit.targets.connect_inputs import (
     WorkerTargetState,
     as_work,
 )
-from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.verdict import (
+    GroupGap,
     Judgement,
     broken_invariants,
     described,
     differing,
     figures_of,
+    gives_twice,
     identical,
     judge,
     undecided,
@@ -96,15 +98,17 @@ class WorkerTargetAudit:
         inputs = [each for each in self.inputs if each.work is not None and self.recorded.keys() <= each.workers.keys()]
         if not inputs:
             self._remember_likely([])
-            return self._row(undecided(self._missing(f"what there was to run in group epoch {self.epoch}")))
+            missing = f"what there was to run in group epoch {self.epoch}"
+            return self._row(undecided(missing if self.gap is None else f"{missing}; {self.gap.missing}"))
         self.assignor = _common_assignor(inputs[0])
         first: _Attempt | None = None
         failure = ""
         try:
-            for attempt in self._attempts(inputs):
-                if self._is_recorded(attempt.works):
-                    return self._identical(attempt)
-                first = first or attempt
+            for (kept, fitted), candidate in product(self._memories(), inputs):
+                for attempt in self._attempts(candidate, kept, fitted):
+                    if self._is_recorded(attempt.works):
+                        return self._identical(attempt)
+                    first = first or attempt
         except (AssignorError, InputError) as error:
             failure = str(error)
         row = self._different(first, inputs, failure)
@@ -128,17 +132,12 @@ class WorkerTargetAudit:
 
     # --- what may have been computed ---------------------------------------------------------------------------------
 
-    def _attempts(self, inputs: list[GroupInput]) -> Iterator[_Attempt]:
-        """Yield what the assignor gives for the inputs that the log allows, the likeliest first.
+    def _attempts(self, of: GroupInput, kept: KeptMemory | None, fitted: str) -> Iterator[_Attempt]:
+        """Yield what the assignor gives for an input that the log allows, the likeliest first.
 
         Raises:
             AssignorError, InputError: it is none of Connect's own, or it refuses an input.
         """
-        for kept, fitted in self._memories():
-            for candidate in inputs:
-                yield from self._attempts_with(candidate, kept, fitted)
-
-    def _attempts_with(self, of: GroupInput, kept: KeptMemory | None, fitted: str) -> Iterator[_Attempt]:
         name = _common_assignor(of)
         first_task = _first_task(of)
         if name is None or first_task is None or any(worker.work is None for worker in of.workers.values()):
@@ -209,7 +208,7 @@ class WorkerTargetAudit:
         fitting = [
             other
             for kept, fitted in self._memories()
-            for other in self._attempts_with(attempt.input, kept, fitted)
+            for other in self._attempts(attempt.input, kept, fitted)
             if self._is_recorded(other.works)
         ]
         former = {None if other.kept is None else other.kept.epoch for other in fitting}
@@ -229,7 +228,7 @@ class WorkerTargetAudit:
     def _different(self, attempt: _Attempt | None, inputs: list[GroupInput], failure: str) -> TargetAuditRow:
         """No input gives the target: it is wrong, or what the log does not say may explain it."""
         broken = min((self._broken(candidate) for candidate in inputs), key=len)
-        if broken and (self.gap is None or self._contradicts_itself()):
+        if broken and (self.gap is None or gives_twice(self.recorded)):  # what one record says needs no other
             if attempt is None:
                 return self._row(differing(Verdict.INVALID, broken))
             return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, broken, str))
@@ -275,14 +274,6 @@ class WorkerTargetAudit:
             waiting = lacking.minus(*running)
             lacking = lacking.minus(waiting)
         return broken + [f"{described(unit, str)}: given to no worker" for unit in units(lacking)]
-
-    def _contradicts_itself(self) -> bool:
-        """Whether the record alone gives something to two workers."""
-        given = {unit for work in self.recorded.values() for unit in units(work)}
-        return len(given) < sum(1 for work in self.recorded.values() for _ in units(work))
-
-    def _missing(self, missing: str) -> str:
-        return missing if self.gap is None else f"{missing}; {self.gap.missing}"
 
     def _remember(
         self, memories: list[AssignorMemory | None], *, superseded: int | None = None, within_ms: int = 0

@@ -1,44 +1,46 @@
-"""Targets that no assignor made: copies, when a group changes between classic and consumer protocol (KIP-848)."""
+"""Targets that no assignor made: copies, when a group changes between the classic protocol and that of consumer groups
+(KIP-848) or of streams groups (KIP-1071).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
-from coordinator_core.assignors.coordinator_view import SubscriptionView
-from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.conversion_rows import divergent_copy, downgraded_row, upgraded_row
-from coordinator_core.audit.targets.gap import WHERE_TOPICS_ARE, GroupGap
-from coordinator_core.audit.targets.group_view import recorded_partitions
+from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.group_view import recorded_partitions, recorded_tasks
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import Judgement, differences, identical, undecided
+from coordinator_core.audit.targets.verdict import (
+    WHERE_TOPICS_ARE,
+    GroupGap,
+    Judgement,
+    differences,
+    differing,
+    identical,
+    undecided,
+    units,
+    verdict_row,
+)
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.consumer_protocol import assigned_partitions
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.groups.record_types import CONSUMER_RECORDS
+from coordinator_core.groups.record_types import CONSUMER_RECORDS, STREAMS_RECORDS
+from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_core.records import AnyRecord, CoordinatorRecord
 
 Named = dict[str, set[int]]
 """A member's partitions by topic name."""
+ByMember = Mapping[str, Named | Tasks | None]
+"""What members have, by member id; None: a topic id without a known name is in it."""
 
 TOPIC_NAMES_MISSING = f"names of topic ids: {WHERE_TOPICS_ARE}"
-
-
-class _Comparison(NamedTuple):
-    """What members were to have and what was recorded, by member; None as partitions: a topic id without a known name.
-
-    ``fitted`` says where the expected partitions come from. ``unreadable`` says why an assignment cannot be read.
-    """
-
-    expected: Mapping[str, Named | None]
-    recorded: Mapping[str, Named | None]
-    fitted: str
-    unreadable: DecodeError | None = None
 
 
 def upgrade_row(
@@ -53,30 +55,11 @@ def upgrade_row(
     """Return the row of the first target of a consumer group converted from a classic one.
 
     ``classic`` has the last assignments of its members, by member id and by instance id; ``instances`` has the instance
-    ids of the members after the conversion.
-    """
-    compared = _upgraded(operation, classic, instances, topics)
-    outcome = _unreadable(compared)
-    if outcome is None:
-        names = {topic for held in compared.expected.values() if held for topic in held}
-        existing = (names & image.by_name.keys() for image in _images(topics, operation.end, clock_slack_ms, names))
-        outcome = _judge(compared, existing, gap, operation.end)
-        if outcome.verdict is Verdict.DIVERGENT and not any(compared.recorded.values()):
-            # A group converted in the middle of a rebalance has nothing assigned at all.
-            outcome = identical("nothing, as the classic group was rebalancing")
-    return upgraded_row(opened, operation, GroupType.CONSUMER, len(compared.recorded), outcome)
-
-
-def _upgraded(
-    operation: TargetOperation, classic: Mapping[str, bytes], instances: Mapping[str, str], topics: TopicHistory | None
-) -> _Comparison:
-    """Compare the target records with the classic group's assignments.
-
-    A static member may have come back under another id, which the log does not say; if it had expired before, it has
-    nothing.
+    ids of the members after the conversion. A static member may have come back under another id, which the log does not
+    say; if it had expired before, it has nothing.
     """
     recorded = {target.key["memberId"]: _by_name(_partitions(target), topics) for target in operation.targets}
-    expected: dict[str, Named | None] = {}
+    expected: dict[str, Named] = {}
     fitted = "the classic group's assignment"
     try:
         for member, held in recorded.items():
@@ -85,8 +68,31 @@ def _upgraded(
                 assignment, fitted = None, f"{fitted}; static member {member} had expired and joined again"
             expected[member] = _assigned(assignment)
     except DecodeError as error:
-        return _Comparison({}, recorded, fitted, error)
-    return _Comparison(expected, recorded, fitted)
+        return _upgraded(opened, operation, GroupType.CONSUMER, _unreadable(error))
+    names = {topic for held in expected.values() for topic in held}
+    images = _images(topics, operation.end, clock_slack_ms, names)
+    known = (_of_topics(expected, names & image.by_name.keys()) for image in images)
+    outcome = _judge(expected, recorded, gap, operation.end, fitted, known)
+    if outcome.verdict is Verdict.DIVERGENT and not any(recorded.values()):
+        # A group converted in the middle of a rebalance has nothing assigned at all.
+        outcome = identical("nothing, as the classic group was rebalancing")
+    return _upgraded(opened, operation, GroupType.CONSUMER, outcome)
+
+
+def streams_upgrade_row(
+    opened: CoordinatorRecord, operation: TargetOperation, classic: Mapping[str, bytes], gap: GroupGap | None
+) -> TargetAuditRow:
+    """Return the row of the first target of a streams group converted from a classic one.
+
+    ``classic`` has the last assignments of its members, by member id.
+    """
+    recorded = {target.key["memberId"]: _recorded_tasks(target) for target in operation.targets}
+    try:
+        expected = {member_id: assigned_tasks(classic.get(member_id, b"")) for member_id in recorded}
+        outcome = _judge(expected, recorded, gap, operation.end, "the classic group's assignment")
+    except DecodeError as error:
+        outcome = _unreadable(error)
+    return _upgraded(opened, operation, GroupType.STREAMS, outcome)
 
 
 def downgrade_row(
@@ -110,72 +116,91 @@ def downgrade_row(
             member: ConsumerGroupMemberMetadataValue = earlier.value
             if member["instanceId"]:
                 static.setdefault(member["instanceId"], earlier.key["memberId"])
-    compared = _downgraded(record, targets, static, topics)
-    outcome = _unreadable(compared)
-    if outcome is None:
-        named = {topic_id: topics and topics.topic_name(topic_id) for held in targets.values() for topic_id in held}
-        names = {name for name in named.values() if name}
-        existing = (
-            {name for topic_id, name in named.items() if name and topic_id in image.by_id}
-            for image in _images(topics, record, clock_slack_ms, names)
-        )
-        outcome = _judge(compared, existing, gap, record)
-    return downgraded_row(record, outcome)
-
-
-def _downgraded(
-    record: GroupMetadataRecord,
-    targets: Mapping[str, Mapping[str, Iterable[int]]],
-    static: Mapping[str, str],
-    topics: TopicHistory | None,
-) -> _Comparison:
-    """Compare the generation's assignments with the consumer group's targets; ``static`` has members by instance id."""
-    expected: dict[str, Named | None] = {}
-    recorded: dict[str, Named | None] = {}
-    fitted = "the consumer group's last target"
     assert record.value is not None
-    for member in record.value["members"]:
-        member_id = member["memberId"]
-        holder = member_id if member_id in targets else static.get(member.get("groupInstanceId") or "", member_id)
+    expected: dict[str, Named | None] = {}
+    for joined in record.value["members"]:
+        member_id = joined["memberId"]
+        holder = member_id if member_id in targets else static.get(joined.get("groupInstanceId") or "", member_id)
         expected[member_id] = _by_name(targets.get(holder, {}), topics)
-        try:
-            recorded[member_id] = _assigned(member["assignment"])
-        except DecodeError as error:
-            return _Comparison(expected, recorded, fitted, error)
-    return _Comparison(expected, recorded, fitted)
+    try:
+        recorded = {joined["memberId"]: _assigned(joined["assignment"]) for joined in record.value["members"]}
+    except DecodeError as error:
+        return generation_row(record, _unreadable(error), basis=Basis.DOWNGRADE)
+    named = {topic_id: topics and topics.topic_name(topic_id) for held in targets.values() for topic_id in held}
+    images = _images(topics, record, clock_slack_ms, {name for name in named.values() if name})
+    known = (
+        _of_topics(expected, {name for topic_id, name in named.items() if name and topic_id in image.by_id})
+        for image in images
+    )
+    outcome = _judge(expected, recorded, gap, record, "the consumer group's last target", known)
+    return generation_row(record, outcome, basis=Basis.DOWNGRADE)
 
 
-def _unreadable(compared: _Comparison) -> Judgement | None:
-    """Return the verdict where partitions are not known, None where they are."""
-    if compared.unreadable is not None:
-        return undecided(f"a readable assignment: {compared.unreadable}")
-    if any(work is None for work in (*compared.expected.values(), *compared.recorded.values())):
-        return undecided(TOPIC_NAMES_MISSING)
-    return None
+def streams_downgrade_row(
+    record: GroupMetadataRecord, view: StreamsView, batch: Iterable[AnyRecord], gap: GroupGap | None
+) -> TargetAuditRow:
+    """Return the row of the first generation of a classic group converted from a streams group.
+
+    ``view`` is the streams group before ``batch``, which has the records of this operation before ``record``. The
+    classic protocol has no warm-up tasks: they are standby tasks there.
+    """
+    targets = dict(view.targets)
+    for earlier in batch:
+        if earlier.type == STREAMS_RECORDS.target and earlier.value is not None:
+            targets[earlier.key["memberId"]] = _recorded_tasks(earlier)
+    assert record.value is not None
+    try:
+        recorded = {member["memberId"]: assigned_tasks(member["assignment"]) for member in record.value["members"]}
+        expected = {member_id: _without_warmups(targets.get(member_id, Tasks())) for member_id in recorded}
+        fitted = "the streams group's last target; warm-up tasks are standby tasks"
+        outcome = _judge(expected, recorded, gap, record, fitted)
+    except DecodeError as error:
+        outcome = _unreadable(error)
+    return generation_row(record, outcome, basis=Basis.DOWNGRADE)
+
+
+def _upgraded(
+    opened: CoordinatorRecord, operation: TargetOperation, group_type: GroupType, judged: Judgement
+) -> TargetAuditRow:
+    end = operation.end
+    row = verdict_row(end.group_id, group_type, operation.epoch_number, end.at, judged, Basis.UPGRADE)
+    return row._replace(opened=opened.at, members=len({target.key["memberId"] for target in operation.targets}))
+
+
+def _unreadable(error: DecodeError) -> Judgement:
+    return undecided(f"a readable assignment: {error}")
 
 
 def _judge(
-    compared: _Comparison, existing: Iterable[set[str]], gap: GroupGap | None, record: CoordinatorRecord
+    expected: ByMember,
+    recorded: ByMember,
+    gap: GroupGap | None,
+    record: CoordinatorRecord,
+    fitted: str,
+    known: Iterable[ByMember] = (),
 ) -> Judgement:
-    """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had.
+    """Return the verdict; ``fitted`` says where the expected work comes from, ``known`` is what is left of it without
+    the topics that were deleted, by each image that the coordinator may have had.
 
     ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole
-    batch is there, and if a member has anything.
+    batch is there, and if a member has anything. Records without times do not say which of them one operation wrote,
+    nor which topics there were then.
     """
-    expected, recorded = (_whole(works) for works in (compared.expected, compared.recorded))
-    if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not recorded):
+    if any(work is None for work in (*expected.values(), *recorded.values())):
+        return undecided(TOPIC_NAMES_MISSING)
+    has_anything = any(True for work in recorded.values() for _ in units(work))
+    if gap is not None and (not has_anything or gap.is_after(record.batch if record.batch >= 0 else None)):
         return undecided(gap.missing)
-    if expected == recorded:
-        return identical(compared.fitted)
-    for names in existing:
-        known = {
-            member: {name: held for name, held in work.items() if name in names} for member, work in expected.items()
-        }
-        if _whole(known) == recorded:
-            return identical(f"{compared.fitted}, without topics that were deleted")
+    found = tuple(differences(expected, recorded, str))
+    if not found:
+        return identical(fitted)
+    if any(next(differences(left, recorded, str), None) is None for left in known):
+        return identical(f"{fitted}, without topics that were deleted")
     if gap is not None:
         return undecided(gap.missing)
-    return divergent_copy(tuple(differences(expected, recorded, str)), record)
+    if record.at.timestamp_ms < 0:
+        return undecided("the time of the records, which tells what was written together")
+    return differing(Verdict.DIVERGENT, found)
 
 
 def _images(
@@ -191,9 +216,10 @@ def _images(
             yield version.image
 
 
-def _whole(assignment: Mapping[str, Named | None]) -> dict[str, Named]:
-    """Without members that have nothing."""
-    return {member: work for member, work in assignment.items() if work}
+def _of_topics(works: Mapping[str, Named | None], names: set[str]) -> dict[str, Named]:
+    return {
+        member: {name: held for name, held in (work or {}).items() if name in names} for member, work in works.items()
+    }
 
 
 def _assigned(assignment: bytes | None) -> Named:
@@ -215,3 +241,15 @@ def _by_name(partitions: Mapping[str, Iterable[int]], history: TopicHistory | No
 def _partitions(record: MemberTargetRecord) -> dict[str, list[int]]:
     value = record.value
     return recorded_partitions(value) if value is not None and "topicPartitions" in value else {}
+
+
+def _recorded_tasks(record: MemberTargetRecord) -> Tasks:
+    value = record.value
+    return recorded_tasks(value) if value is not None and "activeTasks" in value else Tasks()
+
+
+def _without_warmups(tasks: Tasks) -> Tasks:
+    standby, warmup = tasks.standby, tasks.warmup
+    return Tasks(
+        tasks.active, {key: sorted({*standby.get(key, ()), *warmup.get(key, ())}) for key in {*standby, *warmup}}
+    )

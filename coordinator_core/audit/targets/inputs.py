@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -11,8 +11,8 @@ from coordinator_core.assignors.coordinator_view import Process, StreamsView, Su
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, SubtopologyTasks
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.gap import TOPICS_MISSING, WHERE_TOPICS_ARE
 from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.verdict import TOPICS_MISSING, WHERE_TOPICS_ARE
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -21,7 +21,7 @@ from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.configs import assignor_name, is_stateful, streams_configs
 from coordinator_core.groups.streams.sources import topic_names
-from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.streams.state import StreamsGroup, Topology
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.groups.subscribed_topics import image_of
 from coordinator_core.history.topics_of_epochs import NO_TOPICS_HASH, matching_hash
@@ -41,12 +41,6 @@ class Topics(NamedTuple):
     image: TopicImage
     at: LogPosition | None
     proven: bool | None
-
-
-class MissingInput(NamedTuple):
-    """What the audit would need to recompute a target."""
-
-    missing: str
 
 
 def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadataValue) -> Subscriber:
@@ -69,39 +63,42 @@ def subscribed_names(state: EpochState, history: TopicHistory | None) -> set[str
     """Return the names of the topics that the group's metadata hash covers, as far as they existed."""
     if isinstance(state, StreamsGroup):
         return topic_names(state.topology, history)
-    names = {name for member in state.members.values() for name in member.subscribed_topic_names}
-    if isinstance(state, ConsumerGroup):
-        for member in state.members.values():
-            resolved = state.regexes.get(member.subscribed_topic_regex or "")
-            if resolved is not None:
-                names.update(resolved.topics)
-    return names
+    return {name for member_id in state.members for name in topics_of_member(state, member_id)}
+
+
+def topics_of_member(state: ConsumerGroup | ShareGroup, member_id: str) -> Collection[str]:
+    """Return the topics that a member subscribes to, by name or by a regular expression that was resolved."""
+    names = state.members[member_id].subscribed_topic_names
+    if not isinstance(state, ConsumerGroup):
+        return names
+    resolved = state.regexes.get(state.members[member_id].subscribed_topic_regex or "")
+    return names if resolved is None else [*names, *resolved.topics]
 
 
 def topics_used(
     state: EpochState, at: LogPosition, history: TopicHistory | None, settings: AuditSettings
-) -> Topics | MissingInput:
+) -> Topics | str:
     """Return the topics at that time: proven by the group's hash, or as brokers before 4.1, or of KIP-1071, recorded
-    them with the group.
+    them with the group; a text says what is missing to know them.
     """
     if isinstance(state, ConsumerGroup | StreamsGroup) and state.subscription_metadata is not None:
         for name, topic in state.subscription_metadata.items():
             problem = settings.plausible.topic_problem(name, topic.partitions)
             if problem is not None:
-                return MissingInput(f"a plausible number of partitions: {problem}")
+                return f"a plausible number of partitions: {problem}"
         return Topics(image_of(state.subscription_metadata), None, None)
     names = subscribed_names(state, history)
     if not names and state.metadata_hash in (None, NO_TOPICS_HASH):
         return Topics(TopicImage.of(()), None, None)
     if history is None or not len(history):
-        return MissingInput(TOPICS_MISSING)
+        return TOPICS_MISSING
     if state.metadata_hash is None:
-        return MissingInput("metadata hash: the record of the group's epoch is not in the log")
+        return "metadata hash: the record of the group's epoch is not in the log"
     matching = matching_hash(history, state.metadata_hash, names, at.timestamp_ms, settings.clock_slack_ms)
     if matching is None and at.timestamp_ms < 0:
-        return MissingInput("topics of that time: records without times do not say which of their versions was used")
+        return "topics of that time: records without times do not say which of their versions was used"
     if matching is None:
-        return MissingInput(
+        return (
             f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; of the time "
             f"before, {WHERE_TOPICS_ARE}"
         )
@@ -207,11 +204,15 @@ def streams_spec(
         updates.setdefault(operation.replaced, None)
     subtopologies: tuple[SubtopologyTasks, ...] = ()
     if state.topology is not None and state.is_validated is not False:
-        configured = configure(state.topology, image)
-        if configured.problem is None:
-            subtopologies = configured.tasks
+        subtopologies = tasks_of(state.topology, image) or ()
     spec = view.spec(subtopologies, streams_configs(state.last_assignment_configs), updates)
     return replace(spec, stale=stale_members(state)) if kip_1071 else spec
+
+
+def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, ...] | None:
+    """Return the tasks of a topology with these topics; None if the topology is not ready (KIP-1071)."""
+    configured = configure(topology, image)
+    return None if configured.problem is not None else configured.tasks
 
 
 def stale_members(state: StreamsGroup) -> frozenset[str]:

@@ -1,4 +1,5 @@
-"""The topics that the leader of a classic group can have known when it assigned; the group's log does not show them.
+"""Which client led a generation of a classic group, and the topics that it can have known when it assigned: the group's
+log says neither.
 
 A leader knows the topics of its own subscription, as old as its metadata may be, but for those that it has subscribed
 to since the generation before: it joins again at once, and may assign before it has asked for them. It asks for topics
@@ -12,16 +13,56 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.clients.evidence import WRITERS, assignment_writers, decide, narrowed, subscription_writers
 from coordinator_core.cluster.client_view import ClientView, client_views
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.durations import duration
 from coordinator_core.record_fields.classic_group import GroupMetadataValue
 from coordinator_core.records import LogPosition
+
+RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "java": (JAVA, "java-3.5", "java-3.0"),
+    "java 2.4": ("java-3.0", "java-2.6", "java-2.4"),
+    "java 0.9": ("java-2.4",),
+}
+"""By writer of blobs, the releases of Kafka's own client whose assignors it can have; other writers are one client."""
+
+
+def leader_clients(value: GroupMetadataValue) -> tuple[str, ...]:
+    """Return the clients that can have led this generation, the likeliest first; none: no known client writes so."""
+    protocol = value["protocol"] or ""
+    writers = assignment_writers(
+        protocol, ((member["subscription"], member["assignment"]) for member in value["members"])
+    )
+    leader = next((member for member in value["members"] if member["memberId"] == value["leader"]), None)
+    if leader is None:
+        return _profiles(writers)
+    writers = narrowed(writers, subscription_writers(protocol, leader["subscription"]))
+    told = decide(writers, leader["clientId"], leader["sessionTimeout"], leader.get("rebalanceTimeout"))
+    likely = frozenset(name for name in writers if WRITERS[name].client in told.clients)
+    return tuple(dict.fromkeys((*_profiles(likely), *_profiles(writers))))
+
+
+def _profiles(writers: frozenset[str]) -> tuple[str, ...]:
+    named = (RELEASES.get(name, (WRITERS[name].client.value,)) for name in WRITERS if name in writers)
+    return tuple(dict.fromkeys(profile for profiles in named for profile in profiles))
+
+
+def is_java(clients: tuple[str, ...]) -> bool:
+    """Whether it was Kafka's own client, of whatever release."""
+    return all(client in JAVA_CLIENTS for client in clients)
+
+
+def with_assignor(clients: tuple[str, ...], protocol: str) -> tuple[str, ...]:
+    """Return the clients whose assignor of that name can be recomputed; where no client is known, of all."""
+    return tuple(client for client in clients or CLIENTS if protocol in CLIENTS[client])
+
 
 NEWEST = "newest topics"
 MOST_VIEWS = 512
@@ -169,7 +210,10 @@ class LeaderViews:
             return
         now = self.at.timestamp_ms
         around = versions_around(self.history, self.settings, self.at, self.names, with_racks=self.with_racks)
-        known = self._asked_for(_since(floor, around))
+        # The oldest topics that it can still have are those in force at ``floor``; all, if each is younger. The
+        # one in force at the floor began before it.
+        older = 0 if floor is None else sum(1 for view in around if (view.at.timestamp_ms, view.at.offset) <= floor)
+        known = self._asked_for(around[max(older - 1, 0) :])
         # Metadata is mostly fresh: the nearest version before the record first, those after it by another clock last.
         views = sorted(known, key=lambda view: (view.at.timestamp_ms > now, abs(view.at.timestamp_ms - now)))
         replaced = {old.at: new.at.timestamp_ms for old, new in pairwise(known)}
@@ -219,15 +263,6 @@ def versions_around(
     now = at.timestamp_ms
     since_ms, until_ms = now - settings.metadata_age_ms, now + settings.clock_slack_ms
     return client_views(history, since_ms, until_ms, names, with_racks=with_racks)
-
-
-def _since(floor: tuple[int, int] | None, views: Sequence[ClientView]) -> Sequence[ClientView]:
-    """Return the views from the one on that was in force at ``floor``; all, if each is younger."""
-    if floor is None:
-        return views
-    older = sum(1 for view in views if (view.at.timestamp_ms, view.at.offset) <= floor)
-    # The one in force at the floor began before it.
-    return views[max(older - 1, 0) :]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from coordinator_core.groups.epoch_records import GroupEpochRecord, MemberRecord, MemberTargetRecord, TargetEpochRecord
 from coordinator_core.groups.group_type import GroupType
@@ -82,15 +81,10 @@ def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) 
     operation.member = cutter.one(kind.member, value=True)
     replacement = cutter.replacement(kind, operation.member)
     if replacement is not None:
-        operation.member = operation.member or replacement.member
-        operation.replaced = replacement.replaced
+        member, operation.replaced = replacement
+        operation.member = operation.member or member
     operation.start = cutter.position
     return operation
-
-
-class _Replacement(NamedTuple):
-    member: MemberRecord
-    replaced: str
 
 
 class _Cutter:
@@ -141,9 +135,9 @@ class _Cutter:
             return index - 1
         return None
 
-    def replacement(self, kind: RecordTypes, member: MemberRecord | None) -> _Replacement | None:
-        """Return a static member's replacement that the records just before end: 8T 7T 5T of the old id, 5 7 8 of the
-        new.
+    def replacement(self, kind: RecordTypes, member: MemberRecord | None) -> tuple[MemberRecord, str] | None:
+        """Return the static member, and the id of the one that it replaces, whose replacement the records just before
+        end: 8T 7T 5T of the old id, 5 7 8 of the new.
         """
         shape = (
             (kind.current, False),
@@ -161,7 +155,7 @@ class _Cutter:
         if member is not None and member.key["memberId"] != new.key["memberId"]:
             return None
         self.position = first
-        return _Replacement(new, old.key["memberId"])
+        return new, old.key["memberId"]
 
     def _may_be_classic(self, kind: RecordTypes, index: int) -> bool:
         if kind.group is GroupType.STREAMS:

@@ -17,13 +17,14 @@ from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS, Con
 from coordinator_core.audit.targets.connect_inputs import as_work
 from coordinator_core.audit.targets.inputs import (
     EpochState,
-    MissingInput,
     assignor_of,
     chosen_assignor,
     stale_members,
+    tasks_of,
+    topics_of_member,
     topics_used,
 )
-from coordinator_core.audit.targets.leader_clients import leader_clients, with_assignor
+from coordinator_core.audit.targets.leader_views import leader_clients, with_assignor
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.audit.targets.releases import releases, streams_profile
 from coordinator_core.cluster.image import TopicImage
@@ -38,13 +39,11 @@ from coordinator_core.groups.classic.protocols import (
 from coordinator_core.groups.connect.configured_work import ConfiguredWork
 from coordinator_core.groups.connect.describe import common_assignor, computing_worker
 from coordinator_core.groups.connect.state import ConnectGroup, max_delay_ms
-from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.configs import streams_configs
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
-from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord, GroupMetadataValue
 from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
@@ -254,7 +253,7 @@ def _epoch(
     record: CoordinatorRecord, state: EpochState, topics: TopicHistory | None, settings: AuditSettings
 ) -> Round | None:
     used = topics_used(state, record.at, topics, settings)
-    if isinstance(used, MissingInput):
+    if isinstance(used, str):
         return None
     image = used.image
     brokers = streams_profile(state, releases(topics, record.at.timestamp_ms), settings)
@@ -275,10 +274,7 @@ def _epoch(
     }
     members = {}
     for member_id, member in state.members.items():
-        names = dict.fromkeys(member.subscribed_topic_names)
-        if isinstance(state, ConsumerGroup):
-            regex = state.regexes.get(state.members[member_id].subscribed_topic_regex or "")
-            names.update(dict.fromkeys(regex.topics if regex else ()))
+        names = dict.fromkeys(topics_of_member(state, member_id))
         instance_id = None if isinstance(state, ShareGroup) else state.members[member_id].instance_id
         client = (member.client_id or "", member.client_host or "")
         members[member_id] = RoundMember(client, tuple(names), instance_id, member.rack_id)
@@ -309,12 +305,6 @@ def _streams(
         stale=stale_members(state) if brokers.is_kip_1071 else frozenset(),
         profile=brokers,
     )
-
-
-def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, ...] | None:
-    """Return the tasks of a topology with these topics; None if the topology is not ready (KIP-1071)."""
-    configured = configure(topology, image)
-    return None if configured.problem is not None else configured.tasks
 
 
 def _thread(member: StreamsMember) -> RoundMember:

@@ -1,13 +1,13 @@
 """Compares a recorded target with the recomputed one: the verdict, its figures, and the smallest readable
-difference.
+difference; and says what is missing from the log where nothing can be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
+from coordinator_core.assignors.assignment_metrics import measure
 from coordinator_core.assignors.connect.work import CONNECTOR, ConnectorsAndTasks
 from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, TargetFigures, Verdict
@@ -82,6 +82,12 @@ def units(work: Work) -> Iterator[WorkUnit]:
                 yield WorkUnit("", name, number)
 
 
+def gives_twice(given: Mapping[str, Work]) -> bool:
+    """Whether a partition, task or connector is given twice, to whomever."""
+    every = [unit for work in given.values() for unit in units(work)]
+    return len(every) > len(set(every))
+
+
 def count_units(work: Work) -> int:
     """Return the number of partitions, tasks and connectors of one member's assignment."""
     if isinstance(work, ConnectorsAndTasks):
@@ -108,7 +114,7 @@ def judge(
     nothing is equivalent to the one result that the assignor can have (``has_one_result``). ``withheld`` may be given
     to nobody for now (KIP-429).
     """
-    figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
+    figures = [figures_of(spec, image, members) for members in (expected, recorded)]
     different = list(differences(expected, recorded, name_of))
     # A broken rule is wrong whichever result the assignor may have had; figures decide only among what is allowed.
     if broken:
@@ -126,7 +132,8 @@ def judge(
 
 def figures_of(spec: GroupSpecs, image: TopicImage, members: Mapping[str, Work]) -> TargetFigures:
     """Return the figures of one assignment."""
-    return _figures(measure(spec, image, Assignment(members)))
+    measured = measure(spec, image, Assignment(members))
+    return TargetFigures(measured.imbalance, measured.moved, measured.kept, measured.rack_misses)
 
 
 def differences(
@@ -197,5 +204,22 @@ def _named(members: set[str] | None) -> str:
     return " and ".join(sorted(members)) if members else "no member"
 
 
-def _figures(figures: AssignmentMetrics) -> TargetFigures:
-    return TargetFigures(figures.imbalance, figures.moved, figures.kept, figures.rack_misses)
+WHERE_TOPICS_ARE: Final = (
+    "supply the cluster metadata log, or where there is none (ZooKeeper) snapshots of the cluster (command snapshot), "
+    "or brokers' logs (--broker-log)"
+)
+TOPICS_MISSING: Final = f"topics of that time: {WHERE_TOPICS_ARE}"
+
+
+class GroupGap(NamedTuple):
+    """Records of the group that may be missing before the one that is judged; ``missing`` names them.
+
+    ``unbroken_from`` is the first of the offsets that continue without a hole up to that record; None: not known.
+    """
+
+    missing: str
+    unbroken_from: int | None
+
+    def is_after(self, offset: int | None) -> bool:
+        """Whether records may be missing between ``offset`` (None: not known) and the record that is judged."""
+        return offset is None or self.unbroken_from is None or max(offset, 0) < self.unbroken_from

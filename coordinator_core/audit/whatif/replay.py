@@ -31,7 +31,8 @@ from coordinator_core.assignors.inputs import (
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
 from coordinator_core.audit.targets.classic_connect import EAGER
-from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
+from coordinator_core.audit.targets.inputs import tasks_of
+from coordinator_core.audit.targets.rounds import Round, RoundMember
 from coordinator_core.audit.targets.verdict import units
 from coordinator_core.audit.whatif.connect import Following, changes, following, recorded_step, waited_ms
 from coordinator_core.clients.known_clients import KnownClient
@@ -390,10 +391,9 @@ def _streams_spec(round_: Round, previous: Assigned) -> StreamsGroupSpec:
         )
         for member, had in leader_order(round_.members).items()
     }
-    if round_.configs.acceptable_recovery_lag < ANY_LAG:
-        configs = replace(round_.configs, acceptable_recovery_lag=0)
-    else:
-        configs = round_.configs
+    configs = round_.configs
+    if configs.acceptable_recovery_lag < ANY_LAG:
+        configs = replace(configs, acceptable_recovery_lag=0)
     return StreamsGroupSpec(threads, round_.subtopologies, configs, round_.stale)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
-from coordinator_core.audit.folds.commit_counts import HOUR_MS
+from coordinator_core.audit.folds.commit_times import HOUR_MS
 from coordinator_core.audit.folds.commits import MOST_KEPT
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline.commits.columns import (

@@ -8,13 +8,11 @@ from functools import partial
 from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
+from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds, RecordSizeFold
 from coordinator_core.audit.folds.group_history import GatheredRow, GroupHistory, ShareLogs
-from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
-from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.audited_rows import AUDITED_TABLES, AuditedRow
-from coordinator_core.audit.known_rows import changed
+from coordinator_core.audit.group_audit import changed
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import Family
 from tests.core.audit.test_state_order import SAMPLES, SHOP, begun, read, resumed

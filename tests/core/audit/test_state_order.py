@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage

@@ -35,7 +35,7 @@ T = TypeVar("T")
 FROM_OUTSIDE = "whoever reads the log says what it cannot read"
 SET_BY_HAND = {
     "audit.findings.of_cluster.about_cluster": "it asks the logs for each finding that counts groups: no row is read",
-    "audit.findings.short_lived.short_lived": "about_cluster asks the logs for it",
+    "audit.findings.many_groups.short_lived": "about_cluster asks the logs for it",
     "audit.offsets.steps": "why no member had a partition is asked of its assignments, which are final rows",
     "audit.rules.members.on_current": "a group that was forgotten begins again: no record is missing",
     "audit.targets.leader_views.LeaderViews.possible": "nothing is missing of the log: not all that may be is tried",

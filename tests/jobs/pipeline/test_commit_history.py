@@ -11,8 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits
-from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.commits import CommitFold, OpenTransaction, PartitionCommits
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType

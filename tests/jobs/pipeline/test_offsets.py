@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from coordinator_core.audit.folds.commit_rows import PartitionCommits
+from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
 from jobs.api import COMMIT_RATES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from coordinator_core.audit.findings.connect_deploys import advice
+from coordinator_core.audit.findings.connect import advice
 from coordinator_core.audit.folds.group_history import GroupHistory
 from tests.commands import rows_of_command, text_of_command
 from tests.core.audit.histories import at, cause, epoch, member, rebalance

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.audit.folds.commit_trail import CommitPoint, begin_of_trail, thinned
+from coordinator_core.audit.folds.commit_times import CommitPoint, begin_of_trail, thinned
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations import commit_trails
 from jobs.relations.commit_trails import trails_by_text

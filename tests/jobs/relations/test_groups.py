@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from coordinator_core.audit.folds.commit_counts import HOUR_MS, LENGTHS_MS, fitting_length
+from coordinator_core.audit.folds.commit_times import HOUR_MS, LENGTHS_MS, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.relations import groups

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.findings.coordinator_away import lost_members
-from coordinator_core.audit.findings.short_lived import group_stays
-from coordinator_core.audit.findings.stood_still import stood_still
+from coordinator_core.audit.findings.many_groups import group_stays, stood_still
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.memberships import COORDINATOR_AWAY
 from coordinator_core.history.rows import MembershipRow

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.audit.folds.commit_counts import HOUR_MS
-from coordinator_core.audit.folds.commit_trail import (
-    MOST_INTERVALS,
+from coordinator_core.audit.folds.commit_times import (
+    HOUR_MS,
+    MOST_TRAIL_INTERVALS,
     TRAIL_LENGTHS_MS,
     CommitPoint,
     TrailFold,
@@ -62,7 +62,7 @@ def test_points_are_bounded_and_do_not_depend_on_when_they_were_thinned():
     for time_ms, number in STEPS:
         fold.add(time_ms, number, number, number)
     found, every = fold.all(len(STEPS) - 1), [CommitPoint(time_ms, each, each, each) for time_ms, each in STEPS]
-    assert len(found) <= 2 * MOST_INTERVALS + 1
+    assert len(found) <= 2 * MOST_TRAIL_INTERVALS + 1
     for length_ms in (fold.length_ms, TRAIL_LENGTHS_MS[-1]):
         since_ms = begin_of_trail(STEPS[-1][0], length_ms)
         assert thinned(found, length_ms, since_ms) == thinned(every, length_ms, since_ms)

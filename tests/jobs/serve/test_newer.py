@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator_core.audit.folds.commit_rows import PartitionCommits
+from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.records import Family

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.committed_offsets import beyond_the_end
-from coordinator_core.audit.folds.commit_rows import PartitionCommits
+from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.end_offsets import EndOffset, records_behind
 from coordinator_core.groups.offsets import TopicPartition

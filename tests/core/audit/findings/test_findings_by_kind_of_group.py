@@ -13,7 +13,7 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.commits import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.broker_log.lines import events

@@ -6,9 +6,8 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.coordinator_away import GroupLife
+from coordinator_core.audit.findings.many_groups import GroupStay, LostSession
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster
-from coordinator_core.audit.findings.short_lived import GroupStay
-from coordinator_core.audit.findings.stood_still import LostSession
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.cluster.given_topics import TopicReach

@@ -11,7 +11,7 @@ from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory, ShareLogs
-from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.audit.group_audit import ShareAudit
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.audit.folds.commit_counts import (
+from coordinator_core.audit.folds.commit_times import (
     LENGTHS_MS,
     MOST_INTERVALS,
     CommitCount,
@@ -23,7 +23,7 @@ def counted(times: list[int]) -> list[CommitCount]:
     fold = CommitCountFold()
     for time in times:
         fold.feed(time)
-    return fold.counts()
+    return fold.rows()
 
 
 def test_each_length_divides_the_next_one():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.folds.requests import done_by
+from coordinator_core.audit.folds.removals import done_by
 from coordinator_core.audit.folds.witness import BrokerLines
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.lines import events

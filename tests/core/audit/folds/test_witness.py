@@ -13,7 +13,7 @@ from coordinator_core.audit.findings.coordinator_away import lost_members
 from coordinator_core.audit.findings.membership import static_members
 from coordinator_core.audit.findings.rebalances import never_converges, slow
 from coordinator_core.audit.folds.absences import absences
-from coordinator_core.audit.folds.commit_rows import PartitionCommits, Removal
+from coordinator_core.audit.folds.commits import PartitionCommits, Removal
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED
 from coordinator_core.broker_log.events import BrokerEvent

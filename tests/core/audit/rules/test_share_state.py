@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.audit.group_audit import ShareAudit
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage

@@ -11,8 +11,8 @@ from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.gap import GroupGap
-from coordinator_core.audit.targets.stream_conversions import _judge
+from coordinator_core.audit.targets.conversions import _judge
+from coordinator_core.audit.targets.verdict import GroupGap
 from coordinator_core.groups.rules import Rule
 from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
 from tests.core.audit.transcribed import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.audit.group_audit import ShareAudit
 from coordinator_core.audit.whatif.share import GivenUpRecords, with_delivery_limit
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.rows import SharePartitionRow

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from coordinator_core.audit.folds.commit_rows import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.commits import CommitFold, OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.removals import how_removed
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType

@@ -1,16 +1,18 @@
-"""Sessions of many groups that end in the same second, of members that come back: a host or a broker stood still.
+"""What no group's own history shows, as it is of many groups: sessions that end in the same second, of members that
+come back, and groups that are made again and again under new names.
 
 A process that starts again takes a new member id. One that comes back under its id went on: it was cut off, or stood
-still, or the coordinator did. No group's own history shows that others had the same fate: this finding is of the
-cluster.
+still, or the coordinator did. Each start of a console consumer makes a group: it leaves records of its group and its
+offsets in the coordinator's log until these expire, however short it read.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.membership import TOGETHER_MS
@@ -23,6 +25,54 @@ from coordinator_core.durations import duration
 from coordinator_core.history.memberships import LEFT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition
+
+VARIES: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{12,}|\d+", re.I)
+"""The part of a name that is another one each time: a UUID, a long hexadecimal number, or a number."""
+
+
+class GroupStay(NamedTuple):
+    """A group that had members, and has none any more."""
+
+    group_id: Annotated[str, "the group"]
+    joined: Annotated[LogPosition, "the record of its first member"]
+    left_ms: Annotated[int, "when its last member went"]
+
+
+def group_stays(history: GroupHistory) -> Iterator[GroupStay]:
+    """Yield over which time a group had members, if none is left."""
+    gone = [row.left for row in history.memberships if row.left is not None]
+    if gone and len(gone) == len(history.memberships):
+        first = min((row.joined for row in history.memberships), key=lambda at: (at.timestamp_ms, at.offset))
+        yield GroupStay(history.group_id, first, max(at.timestamp_ms for at in gone))
+
+
+def short_lived(stays: Iterable[GroupStay], limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each set of groups whose names differ in a number alone and that had members for a short
+    time, where there are many.
+    """
+    by_name: dict[str, list[GroupStay]] = defaultdict(list)
+    for stay in stays:
+        name = VARIES.sub("N", stay.group_id)
+        if name != stay.group_id and 0 <= stay.joined.timestamp_ms >= stay.left_ms - limits.short_lived_ms:
+            by_name[name].append(stay)
+    for name, alike in sorted(by_name.items()):
+        if len(alike) < limits.short_lived_groups:
+            continue
+        alike.sort(key=lambda stay: (stay.joined.timestamp_ms, stay.group_id))
+        longest = max(stay.left_ms - stay.joined.timestamp_ms for stay in alike)
+        yield make_finding(
+            FindingKind.SHORT_LIVED_GROUPS,
+            len(alike),
+            limits.short_lived_groups,
+            f"{len(alike)} groups named {name}, from {alike[0].group_id} to {alike[-1].group_id}, had members once, "
+            f"for at most {duration(longest)}, and have none now: each start of a client makes a new group",
+            [alike[0].joined, alike[-1].joined],
+            subject=name,
+            since_ms=alike[0].joined.timestamp_ms,
+            until_ms=max(stay.left_ms for stay in alike),
+            complete=True,
+        )
+
 
 LOST = GONE - {HOW[EventKind.MEMBER_LEFT][1]}
 """How a session may have been lost: a member that left, as a broker's log says, may come back under its id, too."""
@@ -69,19 +119,16 @@ def stood_still(
     ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory. ``away``
     are the findings about coordinators that were away: sessions that were lost then, or soon after, are no other story.
     """
-    sessions = (each for each in sessions if not any(_is_behind(each.left, gone) for gone in away))
     together: list[LostSession] = []
     for session in sessions:
-        if together and session.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
-            yield from _finding(together, limits)
+        left_ms = session.left.timestamp_ms
+        if any(gone.since_ms <= left_ms <= gone.until_ms + FOUND_AGAIN_MS for gone in away):
+            continue
+        if together and left_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
+            yield from _stood_still(together, limits)
             together = []
         together.append(session)
-    yield from _finding(together, limits)
-
-
-def _is_behind(at: LogPosition, away: FindingRow) -> bool:
-    """Whether a session ended while the coordinator was away, or before its clients had to be back."""
-    return away.since_ms <= at.timestamp_ms <= away.until_ms + FOUND_AGAIN_MS
+    yield from _stood_still(together, limits)
 
 
 def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
@@ -92,7 +139,7 @@ def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
     )
 
 
-def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
+def _stood_still(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
     groups = Counter(session.group_id for session in sessions)
     members = len({(session.group_id, session.member_id) for session in sessions})
     if members < limits.stood_still_members or len(groups) < limits.stood_still_groups:

@@ -1,20 +1,112 @@
-"""Work without an owner: partitions and tasks without an owner, and streams groups that are not ready."""
+"""Work with two owners at the same time, although one alone may have it; and work without an owner: partitions and
+tasks, and streams groups that are not ready.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, takewhile
 from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.durations import duration
+from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
+from coordinator_core.history.holdings import SHARED_ROLES
 from coordinator_core.history.rejoins import METADATA_AGE_MS
-from coordinator_core.history.rows import GroupEpochRow
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
 from coordinator_core.records import LogPosition
+
+
+class TwoOwners(NamedTuple):
+    """What one record gave to a second member: the rows of both members for each unit, and until when both had it."""
+
+    at: LogPosition
+    units: tuple[tuple[AssignmentRow, AssignmentRow], ...]
+    until: LogPosition | None
+
+    def lasted_ms(self, history: GroupHistory) -> int:
+        """Return for how long two members had some of it."""
+        return (history.now_ms if self.until is None else self.until.timestamp_ms) - self.at.timestamp_ms
+
+    @property
+    def listed(self) -> str:
+        """Return the names of the units."""
+        return first_of([_name(second) for _, second in self.units])
+
+    @property
+    def members(self) -> list[str]:
+        """Return the ids of all members that had some of it."""
+        return sorted({row.member_id for pair in self.units for row in pair})
+
+    @property
+    def counted(self) -> str:
+        """Return how many units there are, in words."""
+        roles = {second.role for _, second in self.units}
+        noun = "partition" if roles == {"partition"} else "task" if roles == {"active"} else CONNECTOR_OR_TASK
+        return counted(len(self.units), noun)
+
+    @property
+    def meaning(self) -> str:
+        """Return what it leads to."""
+        if {second.role for _, second in self.units} <= {"partition", "active"}:
+            return "records that both read in this time are processed twice"
+        return "work that both do in this time is done twice"
+
+
+def _name(row: AssignmentRow) -> str:
+    name = row.topic or row.connector or row.resource
+    return name if row.role == "connector" else f"{name}-{row.partition}"
+
+
+def two_owners_of(history: GroupHistory) -> Iterator[TwoOwners]:
+    """Yield what was given to a second member, by the record that gave it."""
+    broken = {row.at for row in history.violations if row.rule == Rule.ASSIGNED_TO_TWO}
+    if not broken:
+        return
+    by_unit: dict[tuple[str, str, int], list[AssignmentRow]] = defaultdict(list)
+    for row in history.assignments:
+        if row.kind == "current" and row.role not in SHARED_ROLES:
+            by_unit[row.role, row.resource, row.partition].append(row)
+    by_position: dict[LogPosition, list[tuple[AssignmentRow, AssignmentRow]]] = defaultdict(list)
+    for _, rows in sorted(by_unit.items()):
+        for second in rows:
+            first = next((row for row in rows if row.member_id != second.member_id and _had(row, second.since)), None)
+            if second.since in broken and first is not None:
+                by_position[second.since].append((first, second))
+    for at, pairs in sorted(by_position.items()):
+        ends = [_earlier(first.until, second.until) for first, second in pairs]
+        known = [end for end in ends if end is not None]
+        yield TwoOwners(at, tuple(pairs), max(known, key=lambda end: end.offset) if len(known) == len(ends) else None)
+
+
+def _had(row: AssignmentRow, at: LogPosition) -> bool:
+    return row.since.offset < at.offset and (row.until is None or row.until.offset > at.offset)
+
+
+def _earlier(one: LogPosition | None, other: LogPosition | None) -> LogPosition | None:
+    ends = [end for end in (one, other) if end is not None]
+    return min(ends, key=lambda end: end.offset, default=None)
+
+
+def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each record that gave partitions, tasks or connectors to a second member."""
+    for span in two_owners_of(history):
+        lasted_ms = max(span.lasted_ms(history), 1)
+        names = " and ".join(str(history.client(member_id)) for member_id in span.members)
+        how = "have had two owners for at least" if span.until is None else "had two owners for"
+        yield history.finding(
+            FindingKind.TWO_OWNERS,
+            lasted_ms,
+            f"{span.counted} {how} {duration(lasted_ms)}: {names} had {span.listed}; {span.meaning}",
+            [span.at, *([span.until] if span.until is not None else [])],
+            is_open=span.until is None,
+        )
+
 
 EMPTY = "EMPTY"
 STABLE = "STABLE"
@@ -38,7 +130,9 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
         until_ms = history.now_ms if ended is None else ended.timestamp_ms
         lasted = until_ms - since.timestamp_ms
         threshold = limits.not_ready_ms
-        if ended is None and not _heals_itself(run[-1]):
+        topology = run[-1].topology
+        heals_itself = topology is not None and topology.status == TopologyProblem.MISSING_INTERNAL_TOPICS.value
+        if ended is None and not heals_itself:
             threshold = min(threshold, lasted)
         if lasted >= threshold:
             members = counted(len(run[-1].members or ()), "member")
@@ -54,10 +148,6 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
                 is_open=ended is None,
                 complete=all(row.history_complete for row in run),
             )
-
-
-def _heals_itself(row: GroupEpochRow) -> bool:
-    return row.topology is not None and row.topology.status == TopologyProblem.MISSING_INTERNAL_TOPICS.value
 
 
 def _reasons(run: Sequence[GroupEpochRow]) -> str:
@@ -133,13 +223,6 @@ def _given_up_now(
     )
 
 
-def _notice_ms(history: GroupHistory, limits: Thresholds) -> int:
-    """Return how long a group has to assign partitions that are new: after slow_rebalance_ms everything should have an
-    owner. A classic group hears of them only when its leader refreshes its metadata.
-    """
-    return limits.slow_rebalance_ms + (METADATA_AGE_MS if history.group_type == "CLASSIC" else 0)
-
-
 def _settling_since(history: GroupHistory, present: GroupEpochRow) -> LogPosition:
     """When the first of the present epochs began that have members and did not become stable."""
     if present.state == STABLE:
@@ -173,7 +256,8 @@ def _all_units(history: GroupHistory, present: GroupEpochRow, limits: Thresholds
             noun = f"tasks of subtopology {subtopology}"
             yield _Units(f"subtopology {subtopology}", count, noun, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
-        notice_ms = _notice_ms(history, limits)
+        # Of new partitions a classic group hears only when its leader refreshes its metadata.
+        notice_ms = limits.slow_rebalance_ms + (METADATA_AGE_MS if history.group_type == "CLASSIC" else 0)
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
             count = history.topics.fewest_partitions(topic, history.has_lasted, notice_ms)

@@ -1,4 +1,5 @@
-"""What a rolling restart of Connect workers says of the scheduled rebalance delay: where it let work wait, and why not.
+"""Connect workers: those of one group that do not read the same config topic, and what a rolling restart says of the
+scheduled rebalance delay.
 
 An incremental assignor keeps in the memory of the worker that computes what is lost and until when it waits (KIP-415).
 A worker that computes for the first time knows nothing of it, and hands the work of one that left to others at once.
@@ -6,14 +7,35 @@ A worker that computes for the first time knows nothing of it, and hands the wor
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.targets.classic_connect import EAGER
 from coordinator_core.audit.targets.connect_groups import WITHOUT_MEMORY
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.rows import MembershipRow, RebalanceRow
+from coordinator_core.history.causes import READS_ANOTHER, CauseKind
+from coordinator_core.history.rows import Cause, MembershipRow, RebalanceRow
+
+
+def differing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each worker that came back without what it was assigned, by its name."""
+    causes: dict[str | None, list[Cause]] = defaultdict(list)
+    for rebalance in history.rebalances:
+        for cause in rebalance.causes:
+            if cause.kind == CauseKind.CONFIGS_DIFFER:
+                causes[history.client(cause.member_id)].append(cause)
+    for name, seen in causes.items():
+        if len(seen) >= limits.configs_differ_times:
+            detail = f"{name} {READS_ANOTHER}: {len(seen)} times, at last: {seen[-1].detail}"
+            at = [cause.at for cause in seen]
+            yield history.finding(
+                FindingKind.CONFIGS_DIFFER, len(seen), detail, at, threshold=limits.configs_differ_times, subject=name
+            )
+
 
 DELAY = "scheduled.rebalance.max.delay.ms"
 
