@@ -65,7 +65,7 @@ class OneOf:
             name: core_schema.tuple_schema([core_schema.literal_schema([name]), handler.generate_schema(of)])
             for of, name in self.names.items()
         }
-        pair = core_schema.tagged_union_schema(pairs, _name_in)
+        pair = core_schema.tagged_union_schema(pairs, lambda pair: pair[0] if pair else None)
         written = core_schema.plain_serializer_function_ser_schema(
             lambda state: (self.names[type(state)], state), return_schema=pair
         )
@@ -123,10 +123,6 @@ class StateForm(Generic[T]):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         return f"a stored {self._noun} that its form does not explain: {place}: {first['msg']}"
-
-
-def _name_in(pair: Any) -> object:
-    return pair[0] if pair else None
 
 
 def _exact(schema: object) -> Any:

@@ -130,14 +130,12 @@ def document_rows() -> list[dict[str, str]]:
             "Default client id": f"`{DEFAULTS[client].client_id.pattern}`"
             if DEFAULTS[client].client_id.pattern
             else "empty",
-            "Default rebalance timeout": _in_seconds(defaults.rebalance_timeout_ms),
+            "Default rebalance timeout": f"{defaults.rebalance_timeout_ms // 1000} s"
+            if defaults.rebalance_timeout_ms
+            else "the session timeout",
         }
         for client, defaults in DEFAULTS.items()
     ]
-
-
-def _in_seconds(timeout_ms: int | None) -> str:
-    return "the session timeout" if timeout_ms is None else f"{timeout_ms // 1000} s"
 
 
 _JAVA, _RDKAFKA, _FRANZ_GO, _SARAMA = (

@@ -78,14 +78,13 @@ def without_racks(image: TopicImage, away: AbstractSet[int], names: Iterable[str
         return image
     seen = []
     for topic in (image.by_name[name] for name in sorted({*names} & image.by_name.keys())):
-        racks = tuple(_racks_of({*replicas} - away, replicas, image.broker_racks) for replicas in topic.replicas)
+        # In replica order; a broker without a rack is left out like one that is away.
+        racks = tuple(
+            tuple(rack for each in replicas if each not in away and (rack := image.broker_racks.get(each)) is not None)
+            for replicas in topic.replicas
+        )
         seen.append(replace(topic, racks=racks) if topic.racks else topic)
     return TopicImage.of(seen, image.broker_racks, image.version)
-
-
-def _racks_of(there: set[int], replicas: tuple[int, ...], racks: Mapping[int, str | None]) -> tuple[str, ...]:
-    """Return the racks of the replicas on brokers that are there, in replica order."""
-    return tuple(rack for broker in replicas if broker in there and (rack := racks.get(broker)) is not None)
 
 
 class RackChange(NamedTuple):

@@ -34,7 +34,7 @@ from coordinator_core.cluster.topic_changes import TOPIC_CLEANUP_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.durations import duration
 from coordinator_core.groups.end_offsets import EndOffset
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.setting_bounds import DEFAULTS
@@ -132,7 +132,7 @@ def _due(group: Group, last_ms: int, until_ms: int, topics: TopicHistory) -> Ite
             if (member.rebalance_timeout_ms or 0) > 0:
                 due_ms = last_ms + member.rebalance_timeout_ms
                 yield group.group_id, due_ms, f"member {member_id} has to give up what it has"
-        elif _is_behind(member.member_epoch, state.assignment_epoch):
+        elif state.assignment_epoch is not None and 0 <= member.member_epoch < state.assignment_epoch:
             what = f"member {member_id} has not reached epoch {state.assignment_epoch}"
             yield group.group_id, last_ms + session_ms, what
     asked_ms = until_ms - session_ms - CLOCK_TOLERANCE_MS
@@ -151,15 +151,6 @@ def _due_of_offsets(
             yield group_id, gone[topic] + TOPIC_CLEANUP_MS, f"topic {topic} was deleted, of which it has offsets"
 
 
-def _asks_by_heartbeat(member: EpochMember) -> bool:
-    """Whether heartbeats of the member make the coordinator look at topics, until its session expires."""
-    return not member.speaks_classic and member.member_epoch is not None and member.member_epoch >= 0
-
-
-def _is_behind(epoch: int, target: int | None) -> bool:
-    return target is not None and 0 <= epoch < target
-
-
 def _longest_session_ms(group: Group, kind: EpochKind, at_ms: int, topics: TopicHistory) -> int:
     """Return the highest session timeout that the members can have, as far as it is known."""
     of_type = kind.name.lower()
@@ -173,7 +164,9 @@ def _has_other_topics(state: Any, kind: EpochKind, time_ms: int, topics: TopicHi
     """Whether the topics that members subscribe to were others at a time than those that the epoch was computed from,
     which its metadata hash proves.
     """
-    if not state.metadata_hash or not any(map(_asks_by_heartbeat, state.members.values())):
+    # Their heartbeats make the coordinator look at topics, until their sessions expire.
+    asking = (each for each in state.members.values() if not each.speaks_classic and each.member_epoch is not None)
+    if not state.metadata_hash or not any(each.member_epoch >= 0 for each in asking):
         return False
     names = kind.subscribed(state, topics)
     used = topics.newest_matching_hash(state.metadata_hash, names, time_ms)

@@ -76,7 +76,10 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
     for member_id, member in step.old.members.items():
         if member_id not in step.new.members and (member.instance_id is None or member.instance_id not in instances):
             continue
-        unwanted = unwanted_topics(step.old, member) if _joins_again(open_history, member_id) else set()
+        known = open_history.memberships.get(member_id)
+        # Of the known clients only Java joins again for topics that it does not subscribe to.
+        may_join = known is None or not known.told.clients or KnownClient.JAVA in known.told.clients
+        unwanted = unwanted_topics(step.old, member) if may_join else set()
         if step.may_be_rewritten and member.instance_id is not None:
             continue
         replaced = open_history.resubscribed.get(member.instance_id or "")
@@ -198,12 +201,6 @@ def _is_soon(before: LogPosition, step: Transition, within_ms: int) -> bool:
     """Whether the generation came so soon after that record; not if one of them has no time."""
     waited_ms = elapsed_ms(before.timestamp_ms, step.at.timestamp_ms)
     return waited_ms is not None and waited_ms <= within_ms
-
-
-def _joins_again(open_history: OpenHistory, member_id: str) -> bool:
-    """Whether a member may join again for topics that it does not subscribe to: of the known clients Java does."""
-    known = open_history.memberships.get(member_id)
-    return known is None or not known.told.clients or KnownClient.JAVA in known.told.clients
 
 
 def unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:

@@ -24,7 +24,7 @@ from coordinator_core.history import grounds
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
 from coordinator_core.history.testimony import lacking
-from coordinator_core.records import SHARE_LOG, LogPosition
+from coordinator_core.records import SHARE_LOG
 from coordinator_core.state_json import StoredAs
 
 QUEUE: Final = "errors.deadletterqueue.topic.name"
@@ -189,6 +189,8 @@ class SharePartitionFold:
             for state in (DeliveryState.ARCHIVING, DeliveryState.ARCHIVED)
         )
         why_not = why_not_queued(self._topics, which.group_id, record.at.timestamp_ms) if queued else None
+        topics, time_ms = self._topics, record.at.timestamp_ms
+        limit = None if topics is None else topics.group_config(which.group_id, DELIVERY_LIMIT, time_ms)
         row = SharePartitionRow(
             group_id=which.group_id,
             topic=None if self._topics is None else self._topics.topic_name(which.topic_id),
@@ -212,7 +214,7 @@ class SharePartitionFold:
             archived=totals[DeliveryState.ARCHIVED] if is_whole else None,
             unknown=covered if is_whole else None,
             counts=_counts(after) if is_whole else (),
-            delivery_limit=self._delivery_limit(which.group_id, record.at),
+            delivery_limit=int_setting(limit or ""),
             accepted_now=sum(
                 _records(part) for part, (was, _), (now, _) in steps if now == DeliveryState.ACKNOWLEDGED != was
             ),
@@ -232,11 +234,6 @@ class SharePartitionFold:
             next_offset_shown=shown,
         )
         return lacking(row, before.missing)
-
-    def _delivery_limit(self, group_id: str, at: LogPosition) -> int | None:
-        if self._topics is None:
-            return None
-        return int_setting(self._topics.group_config(group_id, DELIVERY_LIMIT, at.timestamp_ms) or "")
 
 
 _NONE = (None, -1)

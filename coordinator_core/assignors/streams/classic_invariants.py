@@ -191,19 +191,15 @@ def _complete(generation: _Generation) -> Iterator[TaskBreach]:
         return
     readers = generation.readers
     waiting = {number for topic, number in generation.owners if (topic, number) not in readers}
-    for partition in _all_partitions(generation.members, generation.image):
-        if partition not in readers and partition[1] not in waiting:
-            yield TaskBreach(TaskInvariant.COMPLETE, partition, ())
+    by_name = generation.image.by_name
+    subscribed = {topic for consumer in generation.members.values() for topic in consumer.topics}
+    for topic in sorted(subscribed & by_name.keys()):
+        for number in range(by_name[topic].partitions):
+            if (topic, number) not in readers and number not in waiting:
+                yield TaskBreach(TaskInvariant.COMPLETE, (topic, number), ())
 
 
 _CHECKS = (_tasks_and_subscriptions, _once, _standbys, _one_subtopology, _still_owned, _complete)
-
-
-def _all_partitions(members: Mapping[str, StreamsConsumer], image: TopicImage) -> Iterator[Partition]:
-    for topic in sorted({topic for consumer in members.values() for topic in consumer.topics}):
-        if topic in image.by_name:
-            for number in range(image.by_name[topic].partitions):
-                yield topic, number
 
 
 def _partitions(
