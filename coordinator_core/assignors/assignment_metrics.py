@@ -83,13 +83,9 @@ def _before(had: AnyMemberSpec, now: object, work: Sequence[PartitionOrTask]) ->
     """What the member had: ``work`` itself where nothing changes, as for most members of a rebalance."""
     if isinstance(had, MemberSpec | StreamsMemberSpec) and had.previous == now:
         return work
-    return _previous(had)
-
-
-def _previous(member: AnyMemberSpec) -> Sequence[PartitionOrTask]:
-    if isinstance(member, ClassicMemberSpec):
-        return member.owned or sticky_data(member).partitions
-    return _units(member if isinstance(member, WorkerSpec) else member.previous)
+    if isinstance(had, ClassicMemberSpec):
+        return had.owned or sticky_data(had).partitions
+    return _units(had if isinstance(had, WorkerSpec) else had.previous)
 
 
 def _units(

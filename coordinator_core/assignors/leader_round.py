@@ -24,13 +24,7 @@ from coordinator_core.assignors.connect.work import (
     configured,
     target,
 )
-from coordinator_core.assignors.inputs import (
-    Assignment,
-    ClassicGroupSpec,
-    ClassicMemberSpec,
-    ConnectGroupSpec,
-    WorkerSpec,
-)
+from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec, ClassicMemberSpec, ConnectGroupSpec
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
@@ -105,7 +99,10 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
             break
         spec = replace(
             spec,
-            members={worker: _running(spec.members[worker], work) for worker, work in works.items()},
+            members={
+                worker: replace(spec.members[worker], connectors=list(work.connectors), tasks=list(work.tasks))
+                for worker, work in works.items()
+            },
             generation=spec.generation + 1,
             last_completed_generation=spec.generation,
             memory=round_.memory,
@@ -113,7 +110,3 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
     assigned = {unit for work in works.values() for unit in work.units()}
     waiting = tuple(unit for unit in configured(spec).units() if unit not in assigned) if of_leader.delay_ms else ()
     return DeclaredTarget(works, waiting, of_leader.delay_ms, of_leader.error, spec.generation, round_.memory)
-
-
-def _running(worker: WorkerSpec, work: ConnectorsAndTasks) -> WorkerSpec:
-    return replace(worker, connectors=list(work.connectors), tasks=list(work.tasks))

@@ -120,17 +120,13 @@ def _what(event: BrokerEvent) -> BrokerEvent:
 def _of_one_file_each(equal: list[BrokerEvent]) -> list[BrokerEvent]:
     """Return one event for each moment; an event of a file is the copy of at most one of another file."""
     moments: list[list[BrokerEvent]] = []
-    for event in sorted(equal, key=_order):
+    for event in sorted(equal, key=lambda each: (each.resolution_ms, each.timestamp_ms or 0, each.file, each.line)):
         own = next((moment for moment in moments if _is_copy(event, moment)), None)
         if own is None:
             moments.append([event])
         else:
             own.append(event)
     return [min(moment, key=lambda event: (event.timestamp_ms is None, event.resolution_ms)) for moment in moments]
-
-
-def _order(event: BrokerEvent) -> tuple[int, int, str, int]:
-    return event.resolution_ms, event.timestamp_ms or 0, event.file, event.line
 
 
 def _is_copy(event: BrokerEvent, moment: list[BrokerEvent]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -109,14 +110,14 @@ class MetadataLog:
         self._handlers: dict[int, Callable[[Any], None]] = {
             MetadataRecordType.TOPIC: self._topic,
             MetadataRecordType.REMOVE_TOPIC: self._remove_topic,
-            MetadataRecordType.PARTITION: self._partition,
-            MetadataRecordType.PARTITION_CHANGE: self._partition_change,
+            MetadataRecordType.PARTITION: lambda value: self._partition(value, value.get("leaderEpoch")),
+            MetadataRecordType.PARTITION_CHANGE: self._partition,
             MetadataRecordType.REGISTER_BROKER: self._register_broker,
             MetadataRecordType.REGISTER_CONTROLLER: self._register_controller,
             MetadataRecordType.UNREGISTER_BROKER: self._unregister_broker,
             MetadataRecordType.BROKER_REGISTRATION_CHANGE: self._change_registration,
-            MetadataRecordType.FENCE_BROKER: self._fence_broker,
-            MetadataRecordType.UNFENCE_BROKER: self._unfence_broker,
+            MetadataRecordType.FENCE_BROKER: partial(self._fence, fenced=True),
+            MetadataRecordType.UNFENCE_BROKER: partial(self._fence, fenced=False),
             MetadataRecordType.CONFIG: self._configs.append,
             MetadataRecordType.FEATURE_LEVEL: self._feature_level,
         }
@@ -209,28 +210,18 @@ class MetadataLog:
         del self._ids[state.name]
         self._removed.add(state.name)
 
-    def _partition(self, value: PartitionRecord) -> None:
-        self._set_replicas(value, value["replicas"])
-        self._note_leader(value, value.get("leaderEpoch"))
-
-    def _partition_change(self, value: PartitionChangeRecord) -> None:
-        self._set_replicas(value, value.get("replicas"))
-        self._note_leader(value, None)
-
-    def _note_leader(self, value: PartitionRecord | PartitionChangeRecord, epoch: int | None) -> None:
-        state, leader = self._topics.get(value["topicId"]), value.get("leader", NO_CHANGE)
-        if state is not None and leader != NO_CHANGE:
-            self.history.brokers.note_leader(state.name, value["partitionId"], leader, epoch, self._last)
-
-    def _set_replicas(self, value: PartitionRecord | PartitionChangeRecord, replicas: list[int] | None) -> None:
+    def _partition(self, value: PartitionRecord | PartitionChangeRecord, epoch: int | None = None) -> None:
         topic_id, partition = value["topicId"], value["partitionId"]
         state = self._topics.get(topic_id)
         if state is None:
             self._gap(self._last, f"partition {partition} of topic id {topic_id}, which no record created")
             return
+        replicas, leader = value.get("replicas"), value.get("leader", NO_CHANGE)
         if replicas is not None:
             state.replicas[partition] = tuple(replicas)
         self._touched.add(topic_id)
+        if leader != NO_CHANGE:
+            self.history.brokers.note_leader(state.name, partition, leader, epoch, self._last)
 
     def _register_broker(self, value: RegisterBrokerRecord) -> None:
         broker, brokers = value["brokerId"], self.history.brokers
@@ -272,11 +263,8 @@ class MetadataLog:
         if fenced != NOT_CHANGED:
             self.history.brokers.note_fenced(value["brokerId"], self._last, fenced=fenced > 0)
 
-    def _fence_broker(self, value: FenceBrokerRecord) -> None:
-        self.history.brokers.note_fenced(value["id"], self._last, fenced=True)
-
-    def _unfence_broker(self, value: UnfenceBrokerRecord) -> None:
-        self.history.brokers.note_fenced(value["id"], self._last, fenced=False)
+    def _fence(self, value: FenceBrokerRecord | UnfenceBrokerRecord, *, fenced: bool) -> None:
+        self.history.brokers.note_fenced(value["id"], self._last, fenced=fenced)
 
     def _feature_level(self, value: FeatureLevelRecord) -> None:
         self.history.brokers.note_level(value["name"], value["featureLevel"], self._last)

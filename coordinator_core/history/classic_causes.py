@@ -235,7 +235,9 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
         count = _count_acted_on(changes, assigned.get(name, -1), was_assigned=name in had)
         acted.update((name, change.at) for change in changes[:count])
         if any(change.kind in GOING for change in changes[:count]):
-            _forget_highest(open_history, name, assigned)
+            # The topic of before is gone: what is assigned now is of another one.
+            open_history.highest.pop(name, None)
+            open_history.highest |= {name: assigned[name]} if name in assigned else {}
     subscribed = [change for change in open_history.unseen if change.name in still_subscribed]
     open_history.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
     causes = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
@@ -393,13 +395,6 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
         if detail is not None:
             causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.at, topics=(topic,), detail=detail))
     return causes
-
-
-def _forget_highest(open_history: OpenHistory, topic: str, assigned: dict[str, int]) -> None:
-    """The topic of before is gone: what is assigned now is of another one."""
-    open_history.highest.pop(topic, None)
-    if topic in assigned:
-        open_history.highest[topic] = assigned[topic]
 
 
 def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int]]]) -> None:

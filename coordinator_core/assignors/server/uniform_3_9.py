@@ -131,7 +131,8 @@ class _Builder:
             if len(self.subscribers[partition[0]]) < 2:
                 del self.unassigned[partition]
         for member in self.spec.members:
-            if not self._can_take_part(member):
+            has_room = self._load(member) < self.ranking.limits[member]
+            if not has_room and all(len(self.subscribers[topic]) < 2 for topic in self.targets[member]):
                 self.ranking.discard(member)
         again = bool(self.unassigned)
         while again:
@@ -180,11 +181,6 @@ class _Builder:
                     if others and load + 1 < self._load(self.owners[topic, number]):
                         return False
         return True
-
-    def _can_take_part(self, member: str) -> bool:
-        if self._load(member) < self.ranking.limits[member]:
-            return True
-        return any(len(self.subscribers[topic]) > 1 for topic in self.targets[member])
 
     def _load(self, member: str) -> int:
         return self.ranking.loads[member]

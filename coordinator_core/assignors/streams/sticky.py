@@ -204,18 +204,14 @@ class _Builder:
     def _return_standby(self, task: int) -> bool:
         """Give a standby task to a member that had the task before, if one has room for it."""
         processes = self.processes
-        before = self.had_active.get(task)
-        if before is None or not self._takes_standby(before, task):
+        before, of_member = self.had_active.get(task), processes.of_member
+        is_full = before is None or processes.counts[before] >= self.quota.each
+        if before is None or is_full or processes.has(of_member[before], task):
             before = self._least_loaded(self.had_standby.get(task), task)
             if before is None or processes.counts[before] >= self.quota.each:
                 return False
         self.quota.count(processes.give(before, task, processes.standby))
         return True
-
-    def _takes_standby(self, member: int, task: int) -> bool:
-        processes = self.processes
-        has = processes.has(processes.of_member[member], task)
-        return not has and processes.counts[member] < self.quota.each
 
     def _place_standby(self, queue: PriorityQueue, task: int) -> bool:
         """Give a standby task to the least loaded process that does not have the task."""
