@@ -75,6 +75,7 @@ def install(op: Operation, request: Request) -> Fields:
                 member["memberId"], from_fields(member["connectorsAndTasks"]), member["version"], member["metadata"]
             )
             for member in data["members"]
+            # A worker that left while another one computed has opened a newer epoch: its work is assigned again then.
             if member["memberId"] in group.members
         ]
     op.write(*records.target(group_id, computation.epoch, members))

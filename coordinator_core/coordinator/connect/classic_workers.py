@@ -118,6 +118,7 @@ def leave_group(op: Operation, request: Request) -> Fields:
     data = check_leave_group(request)
     memory, group = _group(op, data["groupId"])
     answers = []
+    # Counted here: the group itself has its next epoch only after the request, when its records are applied.
     epoch = group.group_epoch or 0
     for member in data["members"]:
         known = member["memberId"] in group.members
@@ -191,6 +192,7 @@ def _assignment(group: ConnectGroup, member: ConnectMember, protocol: str, repor
     starts, stops = has - reported, reported - has
     metadata = next((assignor.metadata for assignor in member.assignors if assignor.name == protocol), b"")
     leader = next((worker_id for worker_id, other in group.members.items() if not is_classic(other)), "")
+    # An eager worker has stopped all before it joined: it is told everything, not only what is new.
     return written_assignment(metadata, protocol, leader, starts if PROTOCOL_VERSIONS.get(protocol) else has, stops)
 
 

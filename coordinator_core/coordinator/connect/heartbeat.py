@@ -304,6 +304,7 @@ def reconcile(
     stop = runs - wanted
     if stop and (reported is None or stop.intersection(from_fields(reported))):
         key = rebalance_key(group_id, member.member_id)
+        # Its time to stop work began with the first request: heartbeats in between do not prolong it.
         if key not in op.memory.timers:
             timeout = memory_of(op).rebalance_timeout_ms(group_id, member.member_id)
             op.arm(key, timeout, FENCE, group_id, member.member_id)
@@ -361,6 +362,7 @@ def _take_out(op: Operation, group: ConnectGroup, group_id: str, member_id: str)
         delay
         and member.current is not None
         and units(member.current.work)
+        # One delay for all that leave: a second one does not prolong the wait for the first.
         and delay_key(group_id) not in op.memory.timers
     ):
         op.arm(delay_key(group_id), delay, DELAY_OVER, group_id)

@@ -24,6 +24,8 @@ def combine_batches(known: Sequence[StateBatch] | None, new: Iterable[StateBatch
         batches = [piece for batch in batches for piece in batches_from([batch], start)]
     if len(batches) < 2:
         return batches
+    # Reversed, so that the first batch is at the end: to take it is one pop. Kafka has them in a TreeSet: equal ones
+    # are one.
     waiting = sorted(set(batches), key=_order, reverse=True)
     combined: list[StateBatch] = []
     while waiting:

@@ -49,6 +49,8 @@ class Fetch:
     def _acquire(self, fetch_offset: int) -> _Acquired:
         base = first = self.fetched[0].first
         self.window.archive_compacted(fetch_offset, base)
+        # Members fetch whole batches of the log: the first one may begin within a batch in flight, or below the start
+        # offset.
         floor = self.flight.floor(first)
         if floor is None:
             first = max(first, self.window.start_offset)
@@ -82,6 +84,8 @@ class Fetch:
                     break
             is_whole = base <= batch.first and batch.last <= self.last
             is_throttled = self._throttles(batch, base)
+            # Records that failed often do not share a delivery with others: a member that fails on them would fail on
+            # those, too.
             if is_throttled and records:
                 return _Acquired(deliveries, records), True
             exceeds = self.is_strict and batch.records > self.room - records
@@ -126,6 +130,8 @@ class Fetch:
             is_last = alone and count == limit - 1
             if is_last and records:
                 break
+            # Halved with each further delivery: in the end a record that makes members fail is alone, and the others
+            # are done.
             if count >= settings.throttled_from and most is None:
                 most = max(1, batch.records >> (count - settings.throttled_from + 1))
             allowed = run.records
@@ -147,10 +153,13 @@ class Fetch:
     def _acquire_new(self, first: int, last: int, room: int) -> _Acquired:
         """What it gets of records that are not in flight."""
         window = self.window
+        # With nothing in flight all below the end offset is settled, but the log still gives the whole batch that it
+        # lies in.
         if not self.flight:
             first = max(first, window.end_offset)
         if room < last - first + 1:
             end = _batch_end(self.fetched, first + room - 1)
+            # Behind a gap there are records in flight: the batch of the log may reach into them, and they are not new.
             last = end if window.open_gap is None else min(end, last)
         deliveries = self._new_batches(first, last, room)
         if self.flight.batches[0].first == first:
@@ -177,6 +186,8 @@ class Fetch:
             (run,) = batch.within(first, first + room - 1)
             self._lock(run, self.window.next_turn(run.records))
             self.flight.put(batch)
+            # The rest of the batch is in flight as well, and available: the next fetch has to begin there, not behind
+            # it.
             self.window.must_search = True
             return [Delivery(run.first, run.last, 1)]
         for delivery in deliveries:

@@ -47,6 +47,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     if updated != member:
         op.write(*records.member_metadata(group_id, updated))
         changed = updated.subscribed_topic_names != member.subscribed_topic_names
+    # Only share partitions that have state are assigned: those that got it since the last target need a new epoch.
     bump = changed or partitions.assignment_pending(group)
     group_epoch, bump, homogeneous, subscribed = _update_epoch(op, group, member, updated, bump=bump)
     presented = subscriber(updated if names is None else replace(updated, subscribed_topic_names=names))
@@ -56,6 +57,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     assignment = None
     if epoch == 0 or names is not None or not same_units(moved.assigned, member.assigned):
         assignment = {"topicPartitions": listed(moved.assigned)}
+    # The group epoch becomes the state epoch: by it a share coordinator refuses what comes late from an older one.
     partitions.initialize(op, group, group_epoch, subscribed)
     interval = op.memory.group_config(group_id).share_heartbeat_interval_ms
     return heartbeat_response(member_id, moved.member_epoch or 0, heartbeatIntervalMs=interval, assignment=assignment)
@@ -111,6 +113,7 @@ def _update_epoch(
     epoch = group.group_epoch
     if not bump and not group.metadata_expired(op.now):
         return epoch, False, group.view.homogeneous, group.subscriptions.topics
+    # The group's own counts follow the records, which are applied only after the request.
     subscriptions = group.subscriptions.copy()
     subscriptions.count_names(old.subscribed_topic_names, -1)
     subscriptions.count_names(new.subscribed_topic_names, 1)

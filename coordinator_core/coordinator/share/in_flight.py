@@ -61,6 +61,7 @@ class InFlightRun:
             return False
         if self.before is not None or other.before is not None or self.deadline_ms != other.deadline_ms:
             return False
+        # Of locks that end at one time the turn decides which ends first: one run must have its turns in a row.
         return self.deadline_ms is None or self.turn + self.records == other.turn
 
 

@@ -81,6 +81,7 @@ class SharePartitionLeader(ShareWindow):
     def _room(self, fetch_offset: int, most_records: int, last: int) -> tuple[int, int]:
         """The last offset that can be locked, and how many records."""
         room = min(most_records, self.settings.most_locks - self.records_in_flight)
+        # All locks are taken, but what members gave back is in flight already and can be delivered again.
         if room <= 0 and fetch_offset <= self.end_offset:
             return min(last, self.end_offset), min(most_records, self.end_offset - fetch_offset + 1)
         return last, room
@@ -184,6 +185,7 @@ class SharePartitionLeader(ShareWindow):
             if not due:
                 return
             lock, batch = min(due, key=lambda each: each[0])
+            # Kafka has one timer for each offset of a split batch, and each of them writes state of its own.
             if batch.is_split:
                 lock = lock._replace(last=lock.first)
             elif batch.first < self.start_offset <= batch.last:
@@ -231,6 +233,7 @@ class _Changes:
         """Let everything be as before, locks included."""
         for _, run in self._changed:
             assert run.before is not None
+            # Counted while the run still has its new state: that is what ``note`` has added.
             self._window.delivery_complete_count -= self._settled(run)
             (run.state, run.member_id), run.before = run.before, None
 
@@ -242,6 +245,7 @@ class _Changes:
         batches = [StateBatch(run.first, run.last, run.state, run.delivery_count) for _, run in self._changed]
         try:
             is_split = [batch.is_split for batch, _ in self._changed]
+            # The start offset moves only after the write: what is written now still has the old one.
             self._write(StateWrite(window.start_offset, window.delivery_complete_count, batches, is_split))
         except ApiError as error:
             if not come_what_may:

@@ -103,6 +103,8 @@ def handle_delete(op: Operation, request: Request) -> Fields:
             asked[topic.id] = initialized.pop(topic.id).partitions
             deleting[topic.id] = None
         elif topic.id in deleting:
+            # An earlier deletion was not confirmed. Which partitions had state is not in the record any more: all are
+            # asked for.
             asked[topic.id] = range(topic.partitions)
         else:
             refused.append(_refused(topic.name, NOTHING_TO_DELETE))

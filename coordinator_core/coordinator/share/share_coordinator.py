@@ -99,6 +99,7 @@ class ShareCoordinator:
         state = self._known(which, leader_epoch)
         if leader_epoch in (UNSET, self.leader_epochs[which]):
             return state, None
+        # The new epoch is written before the leader delivers anything: from here on a former leader is refused.
         write = StateWrite(state.start_offset, state.delivery_complete_count, [], [])
         return state, self._write(which, state, leader_epoch, write, now)
 
@@ -127,6 +128,8 @@ class ShareCoordinator:
 
     def snapshot_cold_partitions(self, now: int) -> list[ShareStateRecord]:
         """Write a snapshot of every share partition whose last one is old, unless nothing happened since to any."""
+        # A snapshot of a cold partition keeps the time of creation of the one before; all others have one time for
+        # both.
         if all(state.created_ms != state.written_ms for state in self.partitions.values()):
             return []
         after = self.config.share_coordinator_cold_partition_snapshot_interval_ms

@@ -85,6 +85,8 @@ class ShareWindow:
         if not batch.is_split:
             batch.is_split = True
             if batch.whole.deadline_ms is not None:
+                # The one lock becomes one for each offset, set now: they end after all others that end at the same
+                # time.
                 batch.whole.turn = self.next_turn(batch.records)
 
     def narrow_gap(self, offset: int) -> None:
@@ -101,6 +103,7 @@ class ShareWindow:
             self.start_offset = self.end_offset = offset
             self.delivery_complete_count = 0
             return
+        # Before these are archived: what was available until now was never counted as settled.
         gone = sum(
             min(run.last, offset - 1) - max(run.first, self.start_offset) + 1
             for batch in self.flight
@@ -161,12 +164,14 @@ class ShareWindow:
         batch = self.flight.floor(last)
         assert batch is not None
         if last == batch.last:
+            # Between two batches in flight are no records, so the start jumps to the next one, but never over a gap.
             self.start_offset = max(self.start_offset, self.flight.above(last).first)
             if self.open_gap is not None:
                 self.start_offset = min(self.open_gap, self.start_offset)
             self.flight.drop_below(last + 1)
         else:
             self.start_offset = max(self.start_offset, last + 1)
+            # The batch is settled in part only: it stays whole, and its first offsets lie below the start.
             self.flight.drop_below(batch.first)
         self.delivery_complete_count -= settled
 

@@ -64,6 +64,7 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveStreamsGr
     moved = move(op, group, updated, target.epoch, target.tasks, _owned(group, updated, info))
     protocols = tuple((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
     thread = ClassicThread(data["sessionTimeoutMs"], protocols)
+    # No record holds it: it is noted only when the request's records are written.
     op.afterwards.append(lambda: group.classic.update({member_id: thread}))
     op.cancel(join_key(group_id, member_id))
     expect_heartbeat(op, group, member_id, thread.session_timeout_ms)

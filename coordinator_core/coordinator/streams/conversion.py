@@ -36,7 +36,10 @@ def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHear
     ):
         raise _no_upgrade(classic, "its members know subtopologies by number")
     converted = [_as_streams(classic, member, topology["epoch"]) for member in classic.members.values()]
+    # Its tombstone comes first: behind the new group's records it would remove the new group from memory when it is
+    # loaded.
     op.erase(classic)
+    # A group aside follows the records while they are written, because the rest of the request already works on it.
     group, log = LiveStreamsGroup(classic.group_id), CoordinatorShard()
 
     def write(record: Unwritten) -> None:
@@ -46,6 +49,7 @@ def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHear
     group_id, epoch = classic.group_id, classic.generation
     for thread in converted:
         write(records.member_metadata(group_id, thread))
+    # No topology was validated: the heartbeat that converts the group finds a difference, and opens an epoch.
     write(records.group_epoch(group_id, epoch, 0, records.NOT_VALIDATED, {}))
     for thread in converted:
         had = thread.assigned

@@ -110,6 +110,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
             RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
         )
         old = self.log.members.get(member_id)
+        # Before the record is applied: afterwards it is not known any more which tasks the member had.
         if moves and old is not None:
             self._note(old, holds=False)
         log.apply(record)

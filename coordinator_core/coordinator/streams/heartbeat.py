@@ -136,6 +136,7 @@ def _assign(step: _Step, configuration: TopologyOnTopics) -> None:
     if updated.state != _STABLE or updated.member_epoch != target.epoch:
         step.moved = move(op, group, updated, target.epoch, target.tasks, _owned(step.data))
     expect_heartbeat(op, group, updated.member_id)
+    # A thread that sends this heartbeat has changed to the new protocol.
     if group.classic:
         group.classic.pop(updated.member_id, None)
     if step.data["shutdownApplication"]:
@@ -162,6 +163,7 @@ def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
             group.endpoint_epoch += 1
     if group.endpoint_epoch != step.data["endpointInformationEpoch"]:
         fields["partitionsByUserEndpoint"] = partitions_by_endpoint(group, moved, op.topics)
+    # A group that this request creates is in no memory yet: as in Kafka its first response has epoch 0.
     if group.group_id in op.memory.live:
         fields["endpointInformationEpoch"] = group.endpoint_epoch
     op.outcome.effects["creatable_topics"] = _creatable(topology)

@@ -35,6 +35,7 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
     Raises ApiError for a topology that cannot be configured on any topics.
     """
     is_new = group.log.topology is None or topology.epoch > group.log.topology.epoch
+    # A regex may match a new topic while all topics that are known so far, and so their hash, are as before.
     news = group.topics_version != op.topics.version and has_regexes(topology)
     if not is_new and not news and group.configured is not None and not group.metadata_expired(op.now):
         return TopologyOnTopics(group.configured, group.metadata_hash, False)
@@ -74,6 +75,7 @@ def delay_first_assignment(op: Operation, group: LiveStreamsGroup) -> None:
     """Begin the wait for more members when the first member joins, unless it has begun already."""
     delay = op.memory.group_config(group.group_id).streams_initial_rebalance_delay_ms
     key = initial_rebalance_key(group.group_id)
+    # The records of this request are not applied yet: the group is still empty if its first member joins.
     if group.is_empty and delay > 0 and key not in op.memory.timers:
         op.arm(key, delay, INITIAL_REBALANCE, group.group_id)
 

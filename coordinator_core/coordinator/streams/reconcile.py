@@ -42,9 +42,11 @@ def reconcile(
     if member.state == StreamsMemberState.UNREVOKED_TASKS:
         if _owns_any(owned, _sets(member.pending_revocation)):
             return member
+        # It gave up all: it is one epoch further, even if the newest target takes more from it at once.
         return _next(group, member, now_at + 1, epoch, target, owned)
     if member.state == StreamsMemberState.UNRELEASED_TASKS:
         return _next(group, member, now_at, epoch, target, owned)
+    # A newer coordinator wrote this state: what the member has is not known, so it may only begin anew, without tasks.
     if owned is None or any(map(_units, owned)):
         raise ApiError(
             ErrorCode.FENCED_MEMBER_EPOCH,
@@ -64,6 +66,7 @@ def _next(
 
     had = member.assigned
     active = _step(had.active, target.active, lambda task: task in group.active or in_process(task))
+    # Copies of a task may lie in many processes at once: only what the member's own process has is waited for.
     standby = _step(
         had.standby, target.standby, lambda task: process_id in group.active.get(task, ()) or in_process(task)
     )
@@ -71,6 +74,7 @@ def _next(
     steps = (active, standby, warmup)
     kept = _with_epochs(active.kept, had.active)
     revoked = active.revoked, standby.revoked, warmup.revoked
+    # Its epoch stays until all is given up: with it the member can still commit what it processed.
     if any(revoked) and _owns_any(owned, revoked):
         return _moved(
             member,

@@ -34,6 +34,7 @@ class TaskOffsets:
         known = self._reports.get(member_id)
         if offsets is None and end_offsets is None and known is not None and known.process_id == process_id:
             return
+        # Taken out and put in again at the end: a dict keeps the place of a key that is only overwritten.
         known = self._reports.pop(member_id, None) or _Report(process_id, {}, {})
         self._reports[member_id] = _Report(
             process_id,
