@@ -106,6 +106,7 @@ class MomentTimes(NamedTuple):
         if not cuts:
             is_timed = not at_offsets or all(end.left_out is None for end in ends)
             return cls(moment.time_ms, moment.time_ms, sure_ms if is_timed else BEFORE_ALL_MS, is_timed)
+        # Each partition bounds the moment by its first record behind it: the earliest of these bounds all.
         shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
         return cls(
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),

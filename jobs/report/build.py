@@ -257,6 +257,7 @@ def _own_length(commits: Sequence[CommitCount], shortest: int) -> int:
 def bucket_length(first_ms: int, last_ms: int) -> int:
     """Return the length (ms) of the intervals of a chart over this time."""
     span = last_ms - first_ms
+    # One interval less: a time that does not begin where an interval does reaches into one more.
     return next((each for each in BUCKETS_MS if span // each < MOST_BUCKETS - 1), span // (MOST_BUCKETS - 1) + 1)
 
 
@@ -264,6 +265,7 @@ def buckets(opened: Sequence[Opened]) -> tuple[int, tuple[Bucket, ...]]:
     """Count rebalances by interval. Return the length of an interval (ms), and the intervals with any."""
     if not opened:
         return BUCKETS_MS[0], ()
+    # The time is the first field: rows compare by it.
     length = bucket_length(min(opened).time_ms, max(opened).time_ms)
     outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)
     families: defaultdict[int, Counter[str]] = defaultdict(Counter)

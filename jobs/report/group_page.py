@@ -63,6 +63,7 @@ def detail(
     Of a group that is longer than a page, the rows are those from ``since_ms`` to ``until_ms`` (None: no bound).
     """
     of_group = findings(whole.replaced(ends=ends), limits)
+    # Findings and totals are those of the whole group: only the lists below are cut to the window.
     line = _line(whole, by_log(whole), of_group)
     history = _in_window(whole, since_ms, until_ms)
     parts = by_log(history)
@@ -216,6 +217,7 @@ def _rebalances(
     if not rows:
         return (), None
     rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
+    # Of equals the last one: ``because`` says so where none is worse than the others.
     worst = max(range(len(rows)), key=lambda place: (*badness(rows[place][1]), place))
     places = sorted({worst, *range(max(0, len(rows) - MOST_REBALANCES), len(rows))})[-MOST_REBALANCES - 1 :]
     explained = tuple(_explained(parts, doubled, [rows[place] for place in places]))
@@ -226,6 +228,7 @@ def _explained(
     parts: Sequence[GroupHistory], doubled: Sequence[Sequence[TwoOwners]], rows: Sequence[tuple[int, RebalanceRow]]
 ) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
+    # One generator for each log: rows of one log are in its order here, so that ``next`` gives the story of the row.
     stories = [
         explanations(part, [row for of_part, row in rows if of_part == index]) for index, part in enumerate(parts)
     ]

@@ -33,6 +33,7 @@ def _spells(rows: list[AssignmentRow]) -> list[Spell]:
         begins[row.since].append(row)
         if row.until is not None:
             ends[row.until].append(row)
+    # By offset: times within one log may run backwards.
     moments = sorted(begins.keys() | ends.keys(), key=attrgetter("offset"))
     spells: list[Spell] = []
     held: dict[int, AssignmentRow] = {}

@@ -78,6 +78,7 @@ def _group_row(group: GroupDetail, texts: PageTexts | None) -> str:
     return f'{{"{KINDS[GroupDetail]}":[{first},{before},{commits},{behind},{lag}]}}'
 
 
+# Both without their brackets: parts that were made on different nights become one object, or one row.
 def _fields(group: GroupDetail, names: Sequence[str]) -> str:
     return json_text({name: plain(getattr(group, name)) for name in names})[1:-1]
 
@@ -146,4 +147,5 @@ def json_text(value: object) -> str:
 
 
 def _packed(text: str) -> Markup:
+    # Without the time in gzip's header the same report has the same bytes.
     return Markup(base64.b64encode(gzip.compress(text.encode(), LEVEL, mtime=0)).decode())

@@ -71,6 +71,7 @@ def part_of(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> Grou
         for row in part.rebalances:
             ended_ms = (row.finished or row.at).timestamp_ms
             opened.append(Opened(row.at.timestamp_ms, row.outcome, str(family(row)), ended_ms))
+            # A converted Connect group is in two logs, in which the same partition and offset may occur.
             if worst is None and first is not None and (row.at, row.group_type) == (first.at, first.group_type):
                 shown = Worst(group.line.group_id, first._replace(story=()), because(row))
                 worst = WorstOfGroup(badness(row), ended_ms, shown)

@@ -65,6 +65,7 @@ def kept_report(tables: TableReader, settings: Settings) -> tuple[Report, dict[s
         if row.group_id is None:
             of_cluster.append(row)
         else:
+            # Kept pages have findings without the mark, which is set only when those of all groups are known.
             covered.add(row._replace(covered=False))
     made = assembled(
         parts,

@@ -116,11 +116,13 @@ class ServedLogs:
         try:
             began = time.monotonic()
             read = read_again()
+            # One assignment: a question sees all that was there before, or all that is new.
             self._now = _Kept.of(read)
             self._took_s = time.monotonic() - began
         except CoordinatorAuditError:
             """What was read before stays the answer: the folder may be there again next time."""
         finally:
+            # Also after a failure: a folder that is gone is not looked for with every question.
             self._read_s = time.monotonic()
             self._reading.release()
 
@@ -132,6 +134,7 @@ class ServedLogs:
     def groups(self, asked: GroupsAsked) -> GroupsPage:
         """Return groups at a moment, by id."""
         self.renew()
+        # Held for the whole answer: another thread may put what it has read in its place meanwhile.
         now = self._now
         at_ms = FOREVER_MS - 1 if asked.at_ms is None else asked.at_ms
 
@@ -158,6 +161,7 @@ class ServedLogs:
                 history = history_with_newer(self._newer, group_id, now.answers.history(group_id))
             if history is not None:
                 made = _served(detail(history, self._limits, self._ends, since_ms, until_ms))
+                # Only the whole group is kept: of windows there are as many as questions.
                 if since_ms is None and until_ms is None:
                     now.packed[group_id], now.asked[group_id] = _packed(made), watched
                 return made

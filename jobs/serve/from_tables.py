@@ -66,6 +66,7 @@ WHERE m.cluster = :cluster
 AND m.group_id IN :groups AND m.group_id >= :low AND m.group_id <= :high AND m.joined.timestamp_ms <= t.at_ms
 AND (m.left.timestamp_ms IS NULL OR m.left.timestamp_ms > t.at_ms) GROUP BY t.at_ms, m.group_id
 """
+# A rebalance whose end is missing was going on until its record; behind that only if it is open.
 REBALANCES: Final = f"""
 SELECT t.at_ms AS at_ms, r.group_id AS group_id,
   CAST(sum(CASE WHEN r.at.timestamp_ms <= t.at_ms THEN 1 ELSE 0 END) AS BIGINT) AS rebalances,
@@ -75,6 +76,7 @@ SELECT t.at_ms AS at_ms, r.group_id AS group_id,
 FROM $rebalances AS r CROSS JOIN {MOMENTS} WHERE r.cluster = :cluster AND r.group_id IN :groups
 AND r.group_id >= :low AND r.group_id <= :high GROUP BY t.at_ms, r.group_id
 """
+# Windows are computed before the rows are cut to the first members: the totals are of all members.
 OWNERS: Final = f"""
 SELECT at_ms, group_id, member_id, units, owning, owned FROM (
   SELECT at_ms, group_id, member_id, units, count(*) OVER (PARTITION BY at_ms, group_id) AS owning,
@@ -94,6 +96,7 @@ SELECT m.group_id AS group_id, m.member_id AS member_id, max(m.client_id) AS cli
 WHERE m.cluster = :cluster AND m.group_id IN :groups AND m.group_id >= :low AND m.group_id <= :high
 AND m.member_id IN :members GROUP BY m.group_id, m.member_id
 """
+# The lag of a group is a sum over one snapshot: the newest of each partition would be of different moments.
 LAGS: Final = f"""
 SELECT newest.at_ms AS at_ms, l.group_id AS group_id, CAST(sum(l.lag) AS BIGINT) AS lag, max(l.timestamp_ms) AS lag_ms
 FROM $lag_history AS l
@@ -149,6 +152,7 @@ class ServedTables:
     def _make_again(self) -> None:
         """Make the first page again; meanwhile the one before is the answer."""
         try:
+            # Noted before the tables are opened: if a run ends meanwhile, the page that is made is old at once.
             newest = self._newest
             made = stored_overview(self._open(), self._settings)
             self._report, self._is_old = made, newest != self._newest
@@ -167,6 +171,7 @@ class ServedTables:
             moments += [] if asked.than_ms is None else [asked.than_ms]
             rows, *than = self._at(tables, ids, findings, moments)
             if len(self._pages) >= MOST_PAGES:
+                # A dict keeps its keys in the order in which they came: the first one is the oldest answer.
                 self._pages.pop(next(iter(self._pages)))
             self._pages[asked] = GroupsPage(rows, than[0] if than else (), asked.first, seen)
             return self._pages[asked]
@@ -258,6 +263,7 @@ class ServedTables:
         counted = COUNTED if has_findings else "SELECT '' AS group_id, 0 AS findings"
         rows = list(
             tables.rows(
+                # The window counts before LIMIT cuts: one query gives the page and the number of all.
                 f"SELECT k.group_id AS group_id, coalesce(u.findings, 0) AS findings, count(*) OVER () AS seen "
                 f"FROM ({KNOWN}) AS k LEFT JOIN ({counted}) AS u ON k.group_id = u.group_id "
                 f"WHERE {' AND '.join(wanted)} "
@@ -282,6 +288,7 @@ class ServedTables:
             return {(row["at_ms"], row["group_id"]): row for row in tables.rows(sql, **given, **times)}
 
         epochs, members, rebalances = map(by_moment, (EPOCHS, MEMBERS, REBALANCES))
+        # A group without an epoch at the moment has a type nevertheless: that of its last one.
         without = [group_id for group_id in ids if any((moment, group_id) not in epochs for moment in moments)]
         among = {**given, "groups": without}
         last = {row["group_id"]: row for row in tables.rows(LAST, **among)} if without else {}

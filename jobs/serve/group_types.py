@@ -17,6 +17,7 @@ SELECT {moment}group_id, group_type, epoch, state, opened_ms FROM (
   FROM $group_epochs AS e {moments} WHERE e.cluster = :cluster AND {among}
 ) AS numbered WHERE nth = 1
 """
+# Where the end of a conversion is missing, epochs of two types are open: there the newest one decides.
 OPEN: Final = """
 SELECT group_id, min(group_type) AS group_type FROM $group_epochs WHERE cluster = :cluster AND is_open
 GROUP BY group_id HAVING min(group_type) = max(group_type)

@@ -44,11 +44,13 @@ class Guard(NamedTuple):
     def refusal(self, headers: Mapping[str, str], given: str | None) -> Refusal | None:
         """Return why a request with these headers is refused; None: it is not. ``given``: a token in its address."""
         host = _name(f"//{headers.get('Host') or ''}")
+        # An address as Host cannot come from DNS rebinding: there it is the name of the other site.
         if host is None or not (host in self.names or (self.token is not None and _is_address(host))):
             return Refusal(FORBIDDEN, "Host is not a name of this server: another site may be behind the request")
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc.lower() != (headers.get("Host") or "").lower():
             return Refusal(FORBIDDEN, "Origin is another site")
+        # Browsers send it also with pictures and scripts, for which they leave out Origin.
         if headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
             return Refusal(FORBIDDEN, "the request comes from another site")
         if self.token is not None and not self._knows(headers, given):

@@ -53,6 +53,8 @@ class Live:
                 queue.put_nowait(event)
             except Full:
                 self._followers.remove(queue)
+                # What waits is dropped to make room for the end of the rows; the page asks again and gets the last
+                # ones anew.
                 queue.queue.clear()
                 queue.put_nowait(None)
 
@@ -61,6 +63,8 @@ class Live:
         """Give the rows from now on, after the last ones before; None: too many pages follow already."""
         queue: Queue[bytes | None] = Queue(MOST_WAITING)
         with self._lock:
+            # Under one lock with ``publish``: each row is either among those kept or in the queue, and none is in
+            # both.
             if len(self._followers) >= MOST_FOLLOWERS:
                 kept = None
             else:

@@ -79,6 +79,7 @@ def with_newer(stored: GroupHistory, newer: GroupHistory) -> GroupHistory:
         if not were_open <= {kind.key(row) for row in beyond}:
             return newer
         rows += [*(row for row in getattr(stored, kind.field) if not row.is_open), *beyond]
+    # What is stored was judged with all that lies before it; a watch may have begun in the middle. So it comes last.
     for kind in _JUDGED:
         known = {kind.key(row): row for row in getattr(newer, kind.field)}
         known |= {kind.key(row): row for row in getattr(stored, kind.field) if not getattr(row, "is_open", False)}
@@ -86,6 +87,7 @@ def with_newer(stored: GroupHistory, newer: GroupHistory) -> GroupHistory:
     rows += [row for row in stored.share_partitions if not row.is_open]
     rows += [each.current for each in newer.deliveries if each.current is not None]
     rows += [*newer.deliveries, *newer.commits, *newer.transactions, *newer.sizes]
+    # Each counts from its own beginning, and sums of hours cannot be put together: the one that saw more is taken.
     rows += max(newer.commit_counts, stored.commit_counts, key=lambda counts: sum(each.records for each in counts))
     topics = newer.topics if newer.topics.partitions else stored.topics
     lost = stored.lost.joined(newer.lost)

@@ -108,6 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep the token as a cookie, so that it does not stay in the address, nor in the history of the browser."""
         self._begin(303, "text/plain; charset=utf-8", 0)
         query = urlencode(asked)
+        # A path that begins with two slashes would be another host, to which the browser would then go.
         self.send_header("Location", ("/" + path.lstrip("/")) + (f"?{query}" if query else ""))
         self.send_header("Set-Cookie", f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/")
         self.end_headers()
@@ -147,6 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is no request of HTTP as any other failure."""
+        # If the first line is no request, the parser stops before it sets what an answer needs.
         if not hasattr(self, "headers"):
             self.headers = self.MessageClass()
         self.command, self.request_version = getattr(self, "command", None) or "GET", "HTTP/1.0"
@@ -175,6 +177,7 @@ class _Server(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
+        # Once its thread has begun, that gives the connection back.
         except BaseException:
             self._free.release()
             raise

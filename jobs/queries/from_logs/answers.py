@@ -185,6 +185,7 @@ class LogAnswers:
         rebalances: list[RebalanceRow] = []
         verdicts: list[TargetAuditRow] = []
         violations: list[Violation] = []
+        # The three lists are filled while the findings read the generators: they are complete only behind this line.
         rows = list(findings_of_cluster(with_rebalances(), chosen.findings, self._shows_all_since))
         return AllHistories(
             sorted(rebalances, key=_by_time),

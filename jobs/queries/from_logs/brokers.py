@@ -93,6 +93,7 @@ def _known(logs: Iterable[LogPart], groups: set[str]) -> _Known:
         reader = LogReader(files, lambda message: None)  # the pass that answers warns of what cannot be read
         for row in reader.rows():
             known.last_ms[partition] = max(known.last_ms.get(partition, 0), row.timestamp)
+            # The first two bytes of a key are the record type: commits, which are most records, are not decoded.
             if row.kind != Kind.RECORD.value or int.from_bytes(row.key[:2]) not in GROUP_TYPES:
                 continue
             record = reader.decoded(row)

@@ -62,6 +62,7 @@ def lag_from_logs(logs: Iterable[LogPart], warn: Warn, group_id: str | None, end
         one_pass = _Pass(LogReader(files, warn, group_id), group_id)
         commits: dict[str, dict[TopicPartition, list[TimedCommit]]] = defaultdict(lambda: defaultdict(list))
         for group, run in one_pass.runs():
+            # What a transaction commits holds from its marker on, not from its own record.
             held_ms = run.last.timestamp_ms if run.held_ms is None else run.held_ms
             commits[group][run.partition].append(TimedCommit(held_ms, run.last, run.offset, run.topic_id))
         reach = LogReach.of(one_pass.spans, one_pass.reader.gaps.last_lost_below(None), one_pass.unread)
@@ -100,6 +101,8 @@ class _Pass:
     def runs(self) -> Iterator[tuple[str, CommitRun]]:
         """Yield the runs of commits, each with its group."""
         for batch in self.reader.batches():
+            # The marker of an open transaction may be among what is lost: whether its commits hold is not known any
+            # more.
             if self.reader.losses > self._losses:
                 self._losses = self.reader.losses
                 for order in self.orders.values():
@@ -118,6 +121,7 @@ class _Pass:
 
     def _apply(self, row: LogRow) -> Iterator[tuple[str, CommitRun]]:
         if row.control_type in MARKERS:
+            # Only of the groups to which this producer wrote: there may be thousands, and markers are many.
             for group in sorted(self._writing.pop(row.producer_id, ())):
                 ended = self.orders[group].end_transaction(
                     row.producer_id, committed=MARKERS[row.control_type], held_ms=row.timestamp
@@ -148,6 +152,7 @@ def _spans(batch: pa.RecordBatch) -> Iterator[LogSpan]:
     rows = batch.filter(pc.is_valid(batch.column("offset")))
     offsets = rows.column("offset").to_numpy(zero_copy_only=False)
     times = rows.column("timestamp").fill_null(-1).to_numpy(zero_copy_only=False)
+    # breaks[i] is the number of a row behind a hole: between two of them offsets follow each other.
     breaks = (offsets[1:] != offsets[:-1] + 1).nonzero()[0] + 1
     for first, end in pairwise([0, *breaks.tolist(), len(offsets)]):
         if end > first:

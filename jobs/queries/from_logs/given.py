@@ -77,6 +77,7 @@ def _placing_keys(file: LogPart) -> Iterator[str]:
     for rows in file.parts():
         if isinstance(rows, Damage):
             continue
+        # Made unique as columns: the same few keys of commits come again and again.
         keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null().unique()
         new = {*keys.to_pylist()} - seen
         seen |= new

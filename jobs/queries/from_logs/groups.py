@@ -138,6 +138,7 @@ def replay(
 
     times = replayed.times = MomentTimes.looked_up(moment, read)
     last_ms = replayed.span()[1]
+    # Between the last record and the moment more may have happened than these files have.
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
         for partition in replayed.partitions:
             if partition.reader.partition not in moment.offsets:  # its end at that time is known
@@ -148,6 +149,7 @@ def replay(
     counts = log_counts(replayed.topics, logs)
     replayed.given = given_logs(logs, counts)
     given = replayed.given_share_state = given_share_state(logs, counts)
+    # Last, because only the logs of groups tell up to which time it counts.
     for files in partitions[Family.SHARE].values():
         replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.doubtful), sure_ms=times.sure_ms)
         _replay_share_state(replayed.share_state, LogReader(files, warn), times.shares_ms, given)

@@ -73,6 +73,7 @@ def group_histories(
     logs = list(logs)
     readers, topics, share_readers = _opened(logs, warn, listed, group_id)
     counts = log_counts(topics, logs)
+    # The share state log is read first: each history takes its rows out of it as soon as the group's own log is read.
     surroundings = _Surroundings(
         topics,
         _ShareState.read(share_readers, topics, group_id, given_share_state(logs, counts)),
@@ -98,6 +99,7 @@ def group_histories(
         warn(reason)
     if noted is not None:
         noted(known)
+    # What nobody has taken is of groups of which the logs of groups have no record.
     for other in list(surroundings.shares.groups):
         yield surroundings.history(other, 0, ())
 
@@ -281,6 +283,7 @@ class _GroupsOfLog:
             family, from_start = self.reader.family, self.reader.from_start
             fold = GroupAudit.begin(group_id, family, self.topics, self.coverage, self.audit, from_start=from_start)
             known = self.groups[group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(family)))
+            # What was lost before its first record here may have been about this group, too.
             if self.hole is not None:
                 fold.lose(self.hole)
         return known
@@ -314,6 +317,7 @@ def _partition(
         if record is None or (wanted is not None and record.group_id not in (None, wanted)):
             continue
         if record.group_id is None:
+            # Without a key that can be decoded, the record may be of any group.
             groups.lose(Hole(last, unreadable_record(row.offset)))
         elif isinstance(record, UnreadableRecord):
             groups.of(record.group_id).lose(record)

@@ -187,6 +187,7 @@ class LogPartition:
             group_keys.update(keys.filter(pc.invert(is_commit)).unique().to_pylist())
             self._has_transactions |= _has_transactions(rows)
             for producer_id, outcome in _markers(rows):
+                # The first marker behind the moment ends what was open at it; those behind end later transactions.
                 self._later_markers.setdefault(producer_id, outcome)
         for record_type, key in decoded_keys(group_keys, self.reader.family):
             followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
@@ -267,6 +268,7 @@ def first_beyond(rows: pa.RecordBatch, time_ms: int | None, end: int | None) -> 
     """The number of the first row later than the time, or from the end offset on; None: there is none."""
     number = -1
     if time_ms is not None:
+        # -1: no row is.
         number = pc.index(pc.greater(rows.column("timestamp"), time_ms), True).as_py()
     if end is not None:
         from_end = pc.index(pc.greater_equal(rows.column("offset"), end), True).as_py()
@@ -299,8 +301,10 @@ def _without_overwritten(rows: pa.RecordBatch) -> pa.RecordBatch:
     # Behind its version, a key is the group, the topic and the partition: equal bytes are the same partition.
     partitions = ints(pc.binary_slice(commits.column("key"), 2, MOST_KEY_BYTES).dictionary_encode().indices)
     order = order_of(partitions)
+    # Neighbours here are commits of one partition that follow each other, as equal numbers keep the order of the log.
     before, after = order[:-1], order[1:]
     goes_on = (partitions[before] == partitions[after]) & (counted[before] == counted[after])
+    # Of two such commits the first one changes nothing that the second one does not change again.
     kept = np.ones(len(rows), np.bool_)
     kept[np.flatnonzero(is_commit)[before[goes_on & is_plain[before] & is_plain[after]]]] = False
     return rows.filter(pa.array(kept))

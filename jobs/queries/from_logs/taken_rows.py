@@ -65,6 +65,7 @@ def taken_rows(part: pa.RecordBatch, family: Family, wanted: str | None) -> Iter
     # A taken row stands for the rows left out before it, too: they begin behind the taken row before.
     begins = np.flatnonzero(np.append(True, taken[:-1]))
     firsts = ints(part.column("offset"))[begins].tolist()
+    # One value for each of these stretches, from its begin to the next one.
     latest = np.maximum.reduceat(ints(part.column("timestamp"), -1), begins).tolist()
     yield from map(TakenRow, log_rows(part if taken.all() else part.filter(pa.array(taken))), firsts, latest)
 

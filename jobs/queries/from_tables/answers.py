@@ -139,6 +139,7 @@ class StoredAnswers:
             cluster=self.cluster,
             groups=sorted(groups) or [""],
         )
+        # In the order of joining, so that of a member that was there twice the last name stays.
         return {row["member_id"]: named(MemberName(**row)) for row in rows}
 
     def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:

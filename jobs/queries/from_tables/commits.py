@@ -89,6 +89,7 @@ class CommitsThen:
         is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
         parts = [self.last(), self.held(), iter(()) if is_whole else self.records()]
         numbered = (_numbered(number, rows) for number, rows in enumerate(parts))
+        # All three come in the same order: merged, one group at a time is in memory.
         merged = merge(*numbered, key=lambda part: order_of_groups(part[0]))
         for key, of_group in groupby(merged, itemgetter(0)):
             by_part: tuple[list[Row], ...] = ([], [], [])
@@ -117,6 +118,7 @@ class CommitsThen:
 
         A tombstone ends what was committed before it, by transactions that were open then, too.
         """
+        # First which offsets count, from narrow columns; what these few commits say is joined to them at the end.
         same = " AND ".join(f"d.{name} = c.{name}" for name in (*PLACE, "log_offset"))
         return self._rows(
             f"WITH {self._then}, latest AS ("
@@ -184,7 +186,11 @@ class CommitsThen:
                 f"FROM $offset_commits WHERE {self._mine} AND {before})"
             )
         lost = by_place({of: extent.gaps.lost for of, extent in self._extents.items()})
+        # A marker of the producer between a commit and the moment ended its transaction: its last one before the
+        # moment tells.
         has_ended = f"outcome IN ('{COMMITTED}', '{ABORTED}') AND NOT coalesce(marker_offset > log_offset, FALSE)"
+        # The loss that hides the marker lies behind the moment, unless something is lost between the commit and the
+        # moment.
         is_undecided = f"{UNDECIDED} AND log_offset > coalesce({lost}, -1)"
         return (
             f"ends AS (SELECT log_topic AS end_topic, log_partition AS end_partition, producer_id AS end_producer, "

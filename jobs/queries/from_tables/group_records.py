@@ -83,6 +83,7 @@ class GroupRecords:
         keys.followed.update(record_key(*decode_key(of_record, family)) for of_record in later)
         group = shard.group(group_id)
         for row in rows:
+            # In its place in the log: behind a tombstone a commit makes the group anew, before one it does not.
             if last_commit is not None and last_commit < row["log_offset"]:
                 group.commit()
                 last_commit = None
