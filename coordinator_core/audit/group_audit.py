@@ -147,6 +147,7 @@ class GroupAudit:
         if record.type <= RecordType.OFFSET_COMMIT:
             history.note_commit(record)
             return [*rules.on_commit(record)]
+        # Both folds look at the group before the record and after it; it is applied once, in between.
         known, had = history.before(record), rules.before(record)
         seen = self._group.apply(record)
         rows: list[AuditedRow] = [

@@ -95,6 +95,7 @@ def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Last
         for moment in moments
         if not moment.warming_up
         and moment.spread >= limits.imbalance_units
+        # The highest load against the mean (units by members), multiplied out.
         and max(moment.loads.values()) * len(moment.loads) > limits.imbalance_ratio * moment.units
         and _alike(history, moment)
     ]
@@ -199,6 +200,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             continue
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes) or not _alike(history, moment):
             continue
+        # Each member that joined may get a share that is rounded up.
         needed = moment.joined * -(-moment.units // len(moment.loads))
         surplus = moment.left_to_others - needed
         if surplus > 0:

@@ -127,6 +127,7 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
     members share each partition: of a group that was of several types, only the times as the others count.
     """
     sweep = _Sweep()
+    # At one offset what ends comes first: a unit that one record moves has its new owner afterwards.
     events = sorted(_events(history, sweep), key=lambda event: (event.offset, event.begins))
     done, before, previous = 0, set[str](), None
     for finished, rebalance in _converged(history):

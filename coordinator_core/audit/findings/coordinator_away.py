@@ -109,6 +109,7 @@ def _together(times: Iterable[CoordinatorAway]) -> Iterator[list[CoordinatorAway
             yield found
             found, end_ms = [], 0
         found.append(time)
+        # None: it lasts, and overlaps all that begins later.
         end_ms = None if end_ms is None or time.until_ms is None else max(end_ms, time.until_ms)
     if found:
         yield found

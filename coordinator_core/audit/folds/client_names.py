@@ -65,6 +65,7 @@ def shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
         if row.left is not None:
             moments.append((row.left.offset, -1))
     for name, moments in by_name.items():
+        # At one offset -1 sorts first: a successor that comes with the record that removes the other is not one more.
         if max(accumulate(step for _, step in sorted(moments))) > AT_ONCE:
             yield name
 

@@ -103,6 +103,7 @@ class PartitionFold:
     def note_step(self, time_ms: int, at: int, offset: int | None) -> None:
         """Take the last one into what is kept over time."""
         trail = self.trail
+        # Nearly every commit lies in the interval of the one before: this is what ``add`` does then, without a call.
         if trail.newest_ms <= time_ms < trail.until_ms:
             trail.newest_ms, trail.newest_at, trail.newest_offset = time_ms, at, offset
         else:
@@ -233,6 +234,7 @@ class CommitFold:
 
     def _remove(self, record: OffsetCommitRecord) -> None:
         key = record.key["topic"], record.key["partition"]
+        # As in Kafka a tombstone also removes what open transactions have committed for the partition.
         for commits in self._open.values():
             commits[:] = [commit for commit in commits if commit[:2] != key]
         self._open = {producer_id: commits for producer_id, commits in self._open.items() if commits}

@@ -108,6 +108,8 @@ class GroupFolds:
                 self.counts.feed(record.at.timestamp_ms)
         else:
             if record.value is None and record.type in GROUP_ENDS:
+                # It comes behind the tombstones of the group's offsets, of which it tells only now why they were
+                # written.
                 self.commits.group_deleted(record.at)
             self.sizes.feed(record.type, *sizes, record.at, batch_base)
         return final

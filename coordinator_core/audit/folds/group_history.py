@@ -173,6 +173,8 @@ class GroupHistory:
 
     def has_lasted(self, since_ms: int, least_ms: int) -> bool:
         """Whether so much time has passed since a time until the logs end."""
+        # Not by the field, which would note that the end itself is used: here it matters only that the log reaches a
+        # time.
         return self.ends_used.reaches(self.__dict__["now_ms"], since_ms + least_ms)
 
     def own_log_reaches(self, time_ms: int) -> bool:

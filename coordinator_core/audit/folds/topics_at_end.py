@@ -38,6 +38,7 @@ def earlier_counts(lives: Iterable[CountedLife]) -> EarlierCounts:
     for topic, since_ms, until_ms, partitions in lives:
         counts[topic][since_ms] = partitions
         if until_ms is not None:
+            # Where another life begins at that time, it takes the place of the 0.
             counts[topic][until_ms] = 0
     first_ms = min((time_ms for of_topic in counts.values() for time_ms in of_topic), default=0)
     earlier = {}

@@ -119,6 +119,7 @@ def time_order(part: GroupHistory, at: LogPosition) -> tuple[int, int, int]:
 
     ``part`` is the history of the log of the record, from ``by_log``.
     """
+    # Turns count the conversions so far: even ones are in the classic log, odd ones on KIP-848.
     back = CauseKind.GROUP_DOWNGRADED
     if part.group_type == GroupType.CONNECT:
         moved = [row for row in part.epochs if row.ended_by == DOWNGRADED and _end_of(row).offset < at.offset]

@@ -202,6 +202,7 @@ def _shared_out(lives: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) ->
         return [[line] for line in lines] if len(lives) == len(lines) else [[] for _ in lives]
     of_lives: list[list[BrokerEvent]] = [[] for _ in lives]
     for line in lines:
+        # First without slack: a line near the end of one life would fit the next one, too.
         fitting = [place for place, row in enumerate(lives) if _within(row, line, 0)]
         fitting = fitting or [place for place, row in enumerate(lives) if _within(row, line, SLACK_MS)]
         for place in fitting[:1]:

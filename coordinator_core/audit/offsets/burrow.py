@@ -194,10 +194,12 @@ class LogReach:
         """
         if time_ms > self.last_ms:
             return LOG_ENDS
+        # One span from the commit to the moment: each record in between is there, and none is another commit.
         start = 0 if held is None else held
         index = bisect_right(self.spans, start, key=lambda span: span.first) - 1
         if index >= 0 and self.spans[index].last >= start and self.spans[index].last_ms >= time_ms:
             return None
+        # Compaction keeps the newest commit: without a later one here, and with nothing lost behind it, this one held.
         if held is not None and not is_followed and held > self.lost:
             return None
         return NOT_WHOLE
@@ -257,6 +259,7 @@ def with_ends(commits: Iterable[TimedCommit], ends: Sequence[EndOffset]) -> list
     times = [end.time_ms for end in ends]
     timed = []
     for commit in commits:
+        # A snapshot at the very time of a commit bounds it from both sides.
         later = bisect_left(times, commit.time_ms)
         earlier = bisect_right(times, commit.time_ms) - 1
         end_before = ends[earlier].offset if earlier >= 0 else None
@@ -420,6 +423,7 @@ def _if_ever_zero(lags: Sequence[Bounds], stalled: LagStatus | None) -> list[Lag
     may_be_zero = any(low == 0 for low, _ in lags)
     if stalled is not None:
         return [LagStatus.OK, stalled] if may_be_zero else [stalled]
+    # It fell for sure where the most that is possible is less than the least that was possible before.
     if any(high is not None and high < low for (low, _), (_, high) in pairwise(lags)):
         return [LagStatus.OK]
     rises = all(high is not None and low >= high for (_, high), (low, _) in pairwise(lags))
