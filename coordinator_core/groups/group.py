@@ -112,6 +112,7 @@ class Group:
             new_state.begin()
         self.state = new_state
         seen = handler(new_state, record)
+        # A group that only committed offsets has no record that a tombstone could remove before.
         if state is None or simple:
             return seen
         detail = f"{kind.group_type} record while the group was {_TYPES[type(state)]}"

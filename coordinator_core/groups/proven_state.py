@@ -259,6 +259,7 @@ def _proven_member(member: AnyMember, *, metadata: bool, current: bool) -> AnyMe
     """A member without its metadata or its current assignment."""
     if metadata and current:
         return member
+    # A copy: what is taken away here stays in the state that was replayed.
     known: AnyMember = copy(member) if metadata else type(member)(member.member_id)
     if not current:
         known.member_epoch = known.previous_member_epoch = known.state = None

@@ -34,6 +34,7 @@ _GROUP_NAME = re.compile(r"\(\?P?<(\w+)>")
 def error_in(regex: str) -> str | None:
     """Return what is wrong with the regex, in the words of RE2/J; None if it is valid."""
     try:
+        # Arrow compiles the regex whatever it is held against: one empty text is enough.
         pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
@@ -54,6 +55,7 @@ def _refused_by_the_port(syntax: str) -> str | None:
 
 def _whole(regex: str) -> str:
     """The regex that matches where this one matches the whole text."""
+    # Quoted text that is not closed would take in what is put behind it.
     quoted = [part for part in _LITERAL.findall(regex) if part.startswith(r"\Q")]
     end = r"\E" if quoted and not quoted[-1].endswith(r"\E") else ""
     return rf"\A(?:{regex}{end})\z"

@@ -38,6 +38,7 @@ def generation_before(judged: JudgedGroup, record: CoordinatorRecord) -> Generat
     state = judged.group.state
     if not isinstance(state, ClassicGroup):
         return NO_GENERATION_BEFORE
+    # A copy of what members have: the record changes that in place.
     return GenerationBefore(state.generation, state.members, {**judged.current.held}, state.protocol_type)
 
 

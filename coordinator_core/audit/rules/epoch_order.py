@@ -138,6 +138,7 @@ def on_target(kind: EpochKind, judged: JudgedGroup, record: MemberTargetRecord, 
     assert isinstance(state, kind.state)
     held = kind.wanted(state.targets[member_id])
     twice(judged, record, held)
+    # The copy of a static member's target is of no new epoch: no metadata record follows it.
     if member_id not in operation.replaced:
         operation.targets[member_id] = at
     elif kind.exclusive:
@@ -177,6 +178,7 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
     if facts.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
         judged.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
+    # Only now: while a target is written, a unit may be in the old part of one member and in the new one of another.
     for role, subject, partition, member_id in operation.clashes:
         unit = WorkUnit(role, subject, partition)
         others = [other for other in judged.target.others(unit, member_id) if facts.knows_member(TARGET, other)]
@@ -188,6 +190,8 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
 def twice(judged: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:
     """Judge the record's lists of partitions: none may contain a partition twice. ``held`` has each partition once."""
     assert record.value is not None
+    # Counted first, as nearly no record has a unit twice: only if more is listed than is different, the lists are
+    # searched.
     listed = 0
     for entries in record.value.values():
         if isinstance(entries, list):

@@ -73,6 +73,7 @@ class Holders:
             if holders is None:
                 continue
             holders.discard(member_id)
+            # Owners are one for each unit: another one of its holders takes the place of the one that gave it up.
             self._owners.take(resource, (partition,), min(holders))
             if len(holders) == 1:
                 del self.clashing[unit]

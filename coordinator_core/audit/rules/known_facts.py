@@ -129,6 +129,7 @@ class KnownFacts:
     def knows_member(self, kind: str, member_id: str) -> bool:
         """Whether the group's state is certain about this fact of a member."""
         at = self.of_members[kind].get(member_id)
+        # Without a record of it, only a whole log tells that there is none.
         return self.whole if at is None else at >= self.run
 
     def note(self, fact: str, at: LogPosition) -> None:

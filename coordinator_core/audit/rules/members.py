@@ -48,6 +48,7 @@ def on_member(kind: EpochKind, judged: JudgedGroup, record: MemberRecord, before
     instance_id = instance_id_of(value)
     replaces = _replaced(judged, instance_id)
     if replaces is not None:
+        # That a static member is replaced opens no epoch (KIP-345).
         operation.leaving.pop(replaces, None)
         operation.replaced[member_id] = replaces
     if not (is_new and sure):
@@ -77,6 +78,7 @@ def _subscribes(value: MemberValue) -> bool:
 
 def _depart(judged: JudgedGroup, member_id: str, at: LogPosition) -> None:
     facts, operation = judged.facts, judged.operation
+    # A member whose metadata is not known may be static, and another one may take its place.
     if operation.departed[member_id].instance_id != UNKNOWN:
         operation.leaving[member_id] = at
     operation.joining.pop(member_id, None)

@@ -117,6 +117,8 @@ class RuleFold:
 
     def before(self, record: AnyRecord) -> object:
         """Return what ``after`` needs to know about the group before the record."""
+        # First: a gap before the record takes the operation away that it would end here, as not all of that may be
+        # known.
         self._follow(record)
         operations.begin(self._judged, record)
         handler = self._handlers.get(record.type)

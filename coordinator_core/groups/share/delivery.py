@@ -85,6 +85,8 @@ def merge_batches(known: Sequence[StateBatch], new: Iterable[StateBatch]) -> lis
 
 
 def _lay_over(batches: list[StateBatch], new: StateBatch) -> None:
+    # batches[low:high] overlap the new one. As batches do not overlap each other, their first and last offsets both
+    # rise.
     low = bisect_left(batches, new.first, key=_LAST)
     high = bisect_right(batches, new.last, key=_FIRST)
     pieces: list[StateBatch] = []
@@ -101,6 +103,7 @@ def _lay_over(batches: list[StateBatch], new: StateBatch) -> None:
         position = last + 1
     if position <= new.last:
         pieces.append(new._replace(first=position))
+    # With one neighbour on each side, of which the outer pieces may have the rank now.
     before, after = max(low - 1, 0), min(high + 1, len(batches))
     batches[before:after] = _joined([*batches[before:low], *pieces, *batches[high:after]])
 
@@ -130,12 +133,14 @@ def batches_from(batches: Sequence[StateBatch], start_offset: int) -> list[State
 
 def changes(before: Sequence[StateBatch], after: Sequence[StateBatch]) -> Iterator[DeliveryChange]:
     """Yield the offsets whose state or count differs, in their order."""
+    # Reversed, so that the batch at hand is the last one, which a list gives up at once.
     olds, news = list(reversed(before)), list(reversed(after))
     position = 0
     while olds or news:
         old, new = olds[-1] if olds else None, news[-1] if news else None
         position = max(position, min(window.first for window in (old, new) if window is not None))
         old_here, new_here = _at(old, position), _at(new, position)
+        # Up to the nearer of the two ends both lists say the same of each offset.
         last = min(_end(old, position), _end(new, position))
         if old_here != new_here:
             yield DeliveryChange(position, last, old_here, new_here)

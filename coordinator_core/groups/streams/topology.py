@@ -178,6 +178,7 @@ class _Counts:
                     counts[sink] = max(inflow)
                 else:
                     left.append((subtopology, sink))
+            # A round that decides nothing leaves the next one nothing new to go by.
             if len(left) == len(undecided):
                 detail = (
                     "Failed to compute number of partitions for all repartition topics. "
