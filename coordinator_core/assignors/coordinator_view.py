@@ -56,6 +56,8 @@ class Process:
 def presented_members(members: Iterable[str], updates: Mapping[str, object | None]) -> list[str]:
     """Return member ids as an assignor sees them: the group's, in its map's order, then the updates (None: removed)."""
     present = list(members)
+    # Where nothing is removed, the keys alone tell the order; a key that is removed may have made the table grow
+    # before.
     if all(update is not None for update in updates.values()):
         known = set(present)
         new = [member for member in hash_order(STRING, list(updates)) if member not in known]
@@ -339,5 +341,7 @@ class AssignorVotes:
             else:
                 counts.pop(old, None)
         if new is not None:
+            # Java's ``compute``, as Kafka calls it, puts a new name at the head of its bucket: the order decides
+            # between equals.
             counts[new] = counts.compute_if_absent(new, int) + 1
         return max(counts, key=counts.__getitem__, default=None)

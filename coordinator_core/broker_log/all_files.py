@@ -78,6 +78,7 @@ class _Zones:
         anchors = self._anchors.get(broker)
         if not anchors:
             return self._only
+        # Behind all anchors of this time, whatever their zone.
         place = bisect_right(anchors, (local_ms, 1 << 62))
         if place and anchors[place - 1][0] == local_ms:
             return anchors[place - 1][1]
@@ -120,6 +121,7 @@ def _what(event: BrokerEvent) -> BrokerEvent:
 def _of_one_file_each(equal: list[BrokerEvent]) -> list[BrokerEvent]:
     """Return one event for each moment; an event of a file is the copy of at most one of another file."""
     moments: list[list[BrokerEvent]] = []
+    # The most exact first: an inexact time may overlap several moments, which must not become one by it.
     for event in sorted(equal, key=lambda each: (each.resolution_ms, each.timestamp_ms or 0, each.file, each.line)):
         own = next((moment for moment in moments if _is_copy(event, moment)), None)
         if own is None:

@@ -85,6 +85,7 @@ def json_entries(chunks: Iterable[str], wanted: Callable[[str], bool]) -> Iterat
         at = 0
         for token in TOKEN.finditer(rest):
             begin, end = token.span()
+            # What ends with the chunk may go on in the next one; so may a string of which only the quote was found.
             if chunk is not None and (end == len(rest) or (token[0] == '"' and len(rest) - begin < MOST_STRING)):
                 break
             line += rest.count("\n", at, begin)

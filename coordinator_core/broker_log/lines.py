@@ -170,6 +170,7 @@ class LineReader:
         yield from self._events([text for entry in entries for text in _texts_of_entry(entry, 1, MOST_NESTED)])
 
     def _events(self, texts: Sequence[_Text]) -> Iterator[BrokerEvent]:
+        # In two passes: tails behind messages that end with words tell where those end that end with a value.
         found = [find_message(text.message) for text in texts]
         for text, message in zip(texts, found, strict=True):
             if message is not None and message.message.end is End.WORDS:

@@ -95,6 +95,7 @@ def _end(pattern: str) -> End:
     if not pattern.endswith("$"):
         return End.BEFORE
     values = list(VALUE.finditer(pattern))
+    # To the parenthesis that closes the last value: words behind it show where the message ends.
     at, depth = (values[-1].end() if values else 0), 1 if values else 0
     while depth:
         depth += {"(": 1, ")": -1}.get(pattern[at], 0) if pattern[at - 1] != "\\" else 0

@@ -172,6 +172,7 @@ def resolution_of(local_ms: Iterable[int]) -> int:
     """
     times = set(local_ms)
     for size in COARSE_MS:
+        # That n times are multiples of a size by chance happens once in size ** n files.
         if size ** min(len(times), 5) >= CHANCE and all(time % size == 0 for time in times):
             return size
     return 1

@@ -35,6 +35,7 @@ def string_hash(text: str) -> int:
         units = text.encode("utf-16-be", "surrogatepass")
         for high, low in zip(units[::2], units[1::2], strict=True):
             value = value * 31 + (high << 8 | low)
+    # Cut to 32 bits once, at the end: sums and products of what is cut away do not reach the lower bits.
     return int32(value)
 
 
@@ -62,11 +63,13 @@ def uuid_hash(uuid: str) -> int:
     """Return ``Uuid.hashCode`` of Kafka's 128-bit id."""
     most, least = uuid_bits(uuid)
     mixed = most ^ least
+    # Java shifts without the sign; in the lower 32 bits, which are left, that makes no difference.
     return int32(mixed >> 32 ^ mixed)
 
 
 def spread(hash_code: int) -> int:
     """Return HashMap's secondary hash of a hash code."""
+    # Tables use the lower bits alone: so the upper ones are mixed into them.
     return int32(hash_code ^ (hash_code & 0xFFFF_FFFF) >> 16)
 
 

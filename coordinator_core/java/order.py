@@ -79,6 +79,7 @@ class HashMap(MutableMapping[K, V], Generic[K, V]):
 
     def compute_if_absent(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of the key; if there is none, make it and insert it at the head of its bucket."""
+        # As in Java before the key is looked up: a full table grows even if the key is there.
         if len(self._values) > threshold(self._capacity):
             self._double()
         if key not in self._values:
@@ -158,6 +159,7 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
         of that capacity.
         """
         restored = cls(key_type, capacity * 3 // 4)
+        # A slot is walked from its newest key on: keys that are put in from behind come out in the order of ``items``.
         for key, value in reversed(list(items)):
             restored._add(key)
             restored._values[key] = value
@@ -178,6 +180,7 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
                 yield from reversed(slot)
 
     def __setitem__(self, key: K, value: V) -> None:
+        # Kafka compares (size + 1) * 0.75 with the number of slots: a table takes a third more keys than it has slots.
         if (len(self._values) + 1) * 3 > len(self._slots) * 4:
             old, self._slots = self._slots, [None] * (2 * len(self._slots))
             for slot in old:
@@ -294,6 +297,7 @@ def grouped_order(
     slots = hashes & tables[group] - 1
     if at_head:
         return len(group) - 1 - np.lexsort((slots[::-1], group[::-1])), crowded
+    # The last key of lexsort counts first: by group, then by slot, and in a slot in the order of insertion.
     return np.lexsort((slots, group)), crowded
 
 

@@ -64,6 +64,8 @@ class TreatmentOrder:
         """Return all partitions in this order; None: they come by number of subscribers, topic and number."""
         if not (claims.equal and claims.any):
             return None
+        # Counts are negative, so that the member with most left is on top; queue[len(queue) + count] is its next
+        # partition.
         left = [(-len(held), -m, self._queue(view, claims, held)) for m, held in enumerate(claims.owned) if held]
         heapify(left)
         first: list[int] = []

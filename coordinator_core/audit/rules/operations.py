@@ -25,6 +25,7 @@ def begin(judged: JudgedGroup, record: CoordinatorRecord) -> None:
         end(judged, operation)
     state = judged.group.state
     empty = state is None or not state.members
+    # A batch begins with its first record; and behind another record, without a gap, nothing of it can be missing.
     # One with a gap in it begins again.
     facts, at = judged.facts, record.at
     is_whole = facts.whole or record.batch == at.offset or at.offset > facts.run

@@ -315,6 +315,7 @@ def _assignments(supposed: Sequence[Round], until_ms: int | None) -> Iterator[_A
     previous: Assigned = {}
     for number, round_ in enumerate(supposed):
         held = _held(previous)
+        # Even generations: the odd ones are for the second rebalance of a cooperative group.
         previous, rebalances = _assigned(round_, previous, 2 * number), 1
         if round_.assignor == COOPERATIVE_STICKY and (held & _wanted(round_)) - _held(previous):
             previous, rebalances = _assigned(round_, previous, 2 * number + 1), 2
