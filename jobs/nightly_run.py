@@ -335,6 +335,7 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
             warn=nightly.warn,
         )
         rows = ingest.run(nightly.tables, dumps, settings.cluster)
+    # Behind the records: a run that is killed in between reads these files again, which adds nothing.
     if changed.files:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)
     lines = _take_broker_logs(nightly)
@@ -421,6 +422,7 @@ def _is_current(tables: Tables, settings: Settings, out: Path) -> bool:
     same = (made.get("format"), made.get("software"), made.get("cluster"))
     if same != (FORMAT, software_version(), settings.cluster):
         return False
+    # Later, and not at the same time: within a millisecond nothing tells which of the two was first.
     return bool(
         changed_ms(tables, (*INPUTS, FINDINGS, GROUP_OFFSETS, LAG_HISTORY, RUNS, DUMPED_FILES)) < made["made_ms"]
     )

@@ -88,6 +88,7 @@ class CommitStream:
 
     def _regular(self, until: int) -> int:
         """How many of the commits made every so often come before a time."""
+        # Rounded up, as the first one is at ``first_ms`` itself.
         return max(0, -(-(min(until, self.until_ms) - self.first_ms) // self.every_ms))
 
     @property
@@ -265,6 +266,7 @@ class CommitStreams:
             numbers = np.arange(len(streams)) + np.repeat(spans[:, 0] - np.cumsum(counts) + counts, counts)
             batches = Batches(columns.times(streams, numbers), streams, numbers, np.full(len(streams), OPEN))
             batches = batches.with_markers(marked)
+            # By time, and at one time by stream: markers, which stand behind all commits, go to those of their stream.
             order = np.lexsort((batches.streams, batches.times))
             size = max(1, CHUNK_ROWS * len(self.streams) // len(columns.heads))
             for low in range(0, len(order), size):

@@ -26,6 +26,7 @@ class KeptRecords:
     def compact(self, until_ms: int) -> None:
         """Keep, of the records before this time, only the last one of each key, and no tombstones."""
         count = bisect_left(self.records, until_ms, key=lambda record: record.at.timestamp_ms)
+        # A key keeps the place of its first record in a dict: so what is left is put in the order of the log again.
         last = {encode_key(record.type, record.key, self.family): record for record in self.records[:count]}
         self.records[:count] = sorted(
             (record for record in last.values() if record.value is not None), key=lambda record: record.at.offset

@@ -83,6 +83,7 @@ class PartitionLog:
         base = self.end_offset
         commits = np.concatenate([[0], np.cumsum(chunk.sizes)])
         written = np.cumsum([0, *(len(batch.records) for batch in groups)])
+        # before[i] is how many batches of the coordinator lie before batch i of commits: those of an earlier time.
         before = np.searchsorted([batch.time_ms for batch in groups], chunk.times, side="left")
         # What is committed at the very time of a change is before it, as it is before what coordinators write then.
         epochs = np.searchsorted(self._leaders, chunk.times, side="left")

@@ -174,6 +174,7 @@ class _KafkaRows(ExitStack):
             pa.repeat(self._topic, rows),
             pa.repeat(pa.scalar(self._partition, pa.int32()), rows),
             part.column("offset"),
+            # A number becomes a time in its own unit first, and then in that of Spark.
             part.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
             pa.repeat(pa.scalar(0, pa.int32()), rows),
         ]
