@@ -235,7 +235,7 @@ class Play:
     def _describe(self, _: list[str]) -> Iterator[str]:
         for group in describe_api.list_groups(self.memory):
             yield f"{group['groupType']} group, {group['groupState']}"
-        group = describe_api.consumer_group_describe(self.memory, GROUP, self.topics)
+        group = describe_api.DESCRIBE["ConsumerGroupDescribe"](self.memory, GROUP, self.topics)
         if not group["errorCode"]:
             yield f"epoch {group['groupEpoch']}, target of epoch {group['assignmentEpoch']} by {group['assignorName']}"
             for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
@@ -248,11 +248,11 @@ class Play:
                 kind = "consumer" if member["memberType"] else "classic member"
                 name = self._named(member["memberId"])
                 yield f"{kind} {name} at epoch {member['memberEpoch']}: has {has}, is to have {wants}"
-        named = describe_api.share_group_describe(self.memory, GROUP, self.topics)
+        named = describe_api.DESCRIBE["ShareGroupDescribe"](self.memory, GROUP, self.topics)
         yield from share.described(named, consumers.partitions)
-        running = describe_api.streams_group_describe(self.memory, GROUP, self.topics)
+        running = describe_api.DESCRIBE["StreamsGroupDescribe"](self.memory, GROUP, self.topics)
         yield from map(self._named, streams.described(running))
-        group = describe_api.describe_groups(self.memory, GROUP, self.topics)
+        group = describe_api.DESCRIBE["DescribeGroups"](self.memory, GROUP, self.topics)
         if not group["errorCode"]:
             for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
                 yield f"member {self._named(member['memberId'])}: {consumers.assigned(member['memberAssignment'])}"

@@ -127,7 +127,7 @@ def test_each_epoch_has_a_cause(name: str, written: Callable[..., Written]) -> N
 def test_the_group_is_described_as_the_coordinator_describes_it(name: str, written: Callable[..., Written]) -> None:
     """Epochs, topology, processes and tasks of the log are those of StreamsGroupDescribe."""
     of = written(name)
-    said = describe_api.streams_group_describe(of.play.memory, GROUP, of.play.topics)
+    said = describe_api.DESCRIBE["StreamsGroupDescribe"](of.play.memory, GROUP, of.play.topics)
     if said["errorCode"]:
         assert "describe_streams" not in of.described()
         return
