@@ -130,18 +130,8 @@ class BrokerConfig:
             key = name.replace(".", "_")
             if key not in known:
                 raise InputError(f"the coordinator has no configuration {name!r}")
-            if key == "group_consumer_assignors":
-                values[key] = tuple(str(word).strip() for word in _list(value))
-            elif key == "group_coordinator_rebalance_protocols":
-                values[key] = _protocols(name, value)
-            elif key == "group_consumer_migration_policy":
-                values[key] = _policy(name, value)
-            elif key == "group_streams_assignor_name":
-                values[key] = _streams_assignor(name, value)
-            elif key == "group_streams_acceptable_recovery_lag":
-                values[key] = _int(name, value, _MAX_LONG)
-            else:
-                values[key] = _int(name, value)
+            read: Callable[[str, Any], Any] = _OF_BROKERS.get(key, _int)
+            values[key] = read(name, value)
         return cls(**values)
 
 
@@ -196,11 +186,11 @@ class GroupConfig:
                 key = key.removeprefix("group_")
             if key in _OTHER_GROUP_SETTINGS:
                 continue
-            if kip_1071 and key == "streams_assignor_name":
-                values[key] = _streams_assignor(name, value)
-                continue
             if key in _OF_SHARE_PARTITIONS:
                 values[key] = _OF_SHARE_PARTITIONS[key](name, str(value))
+                continue
+            if kip_1071 and key == "streams_assignor_name":
+                values[key] = _streams_assignor(name, value)
                 continue
             if key not in bounds:
                 raise InputError(f"Unknown group config name: {name}")
@@ -295,28 +285,33 @@ def _int(name: str, value: Any, most: int = _MAX_INT) -> int:
     return number
 
 
-def _list(value: Any) -> list[Any]:
-    return value.split(",") if isinstance(value, str) else list(value)
+def _words(name: str, value: Any) -> tuple[str, ...]:
+    return tuple(str(word).strip() for word in (value.split(",") if isinstance(value, str) else value))
 
 
 def _protocols(name: str, value: Any) -> tuple[str, ...]:
-    protocols = tuple(str(word).strip() for word in _list(value))
+    protocols = _words(name, value)
     for protocol in protocols:
-        if protocol not in REBALANCE_PROTOCOLS:
-            raise InputError(f"{name}: {protocol!r} is none of {', '.join(REBALANCE_PROTOCOLS)}")
+        _one_of(*REBALANCE_PROTOCOLS)(name, protocol)
     if "classic" not in protocols:
         raise InputError(f"{name}: the protocol 'classic' cannot be disabled")
     return protocols
 
 
-def _streams_assignor(name: str, value: object) -> str | None:
-    if value is None or value in STREAMS_ASSIGNORS:
-        return None if value is None else str(value)
-    raise InputError(f"{name}: {value!r} is none of {', '.join(STREAMS_ASSIGNORS)}")
+def _streams_assignor(name: str, value: Any) -> str | None:
+    return None if value is None else _one_of(*STREAMS_ASSIGNORS)(name, value)
 
 
-def _policy(name: str, value: object) -> MigrationPolicy:
-    try:
-        return MigrationPolicy(str(value).lower())
-    except ValueError:
-        raise InputError(f"{name}: {value!r} is none of {', '.join(MigrationPolicy)}") from None
+def _policy(name: str, value: Any) -> MigrationPolicy:
+    policy = str(value).lower()
+    return MigrationPolicy(policy if policy in set(MigrationPolicy) else _one_of(*MigrationPolicy)(name, value))
+
+
+_OF_BROKERS: dict[str, Callable[[str, Any], Any]] = {
+    "group_consumer_assignors": _words,
+    "group_coordinator_rebalance_protocols": _protocols,
+    "group_consumer_migration_policy": _policy,
+    "group_streams_assignor_name": _streams_assignor,
+    "group_streams_acceptable_recovery_lag": lambda name, value: _int(name, value, _MAX_LONG),
+}
+"""How the settings of brokers are read that are no int32."""

@@ -12,7 +12,7 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import check_group_id
 from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.protocol import NO_TOPIC_ID, ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import validation as streams
@@ -35,7 +35,6 @@ TOPIC_ID_VERSION = 10
 """From this version on topics go by their ids (KIP-848)."""
 THROTTLED_VERSION = 3
 """From this version on the answer has a throttle time."""
-NO_TOPIC_ID = "A" * 22
 
 PartitionCheck = Callable[[str, str, int], None]
 """Raises ApiError if the member may not commit for this topic (name, id) and partition."""

@@ -10,9 +10,9 @@ from coordinator_core.coordinator.consumer import validation as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import check_group_id
 from coordinator_core.coordinator.memory import LiveGroup
-from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID, TOPIC_ID_VERSION
+from coordinator_core.coordinator.offset_commit import TOPIC_ID_VERSION
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.protocol import NO_TOPIC_ID, ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import validation as streams

@@ -11,6 +11,9 @@ from typing_extensions import TypeVar
 from coordinator_core.errors import CoordinatorAuditError
 from coordinator_core.records import AnyRecord, Fields
 
+NO_TOPIC_ID = "A" * 22
+"""Kafka's ``Uuid.ZERO_UUID``: the topic is not known."""
+
 
 class ErrorCode(IntEnum):
     """The error codes of Kafka's protocol that a group coordinator returns (org.apache.kafka.common.protocol.Errors).

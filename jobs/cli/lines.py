@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from coordinator_core.coordinator.traces.difference import Difference
+from coordinator_core.coordinator.traces.compare import Difference
 from coordinator_core.groups.described import Description
 
 

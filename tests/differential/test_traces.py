@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.coordinator.traces.difference import Difference
+from coordinator_core.coordinator.traces.compare import Difference
 from coordinator_core.coordinator.traces.run import run_traces
 from tests.shared_data import TRACES
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from coordinator_core.cluster.image import Topic
 from coordinator_core.coordinator.lookup import check_group_id, group_of
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.protocol import NO_TOPIC_ID, ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share import partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
@@ -26,8 +26,6 @@ from coordinator_core.records import Fields
 
 UNKNOWN_PARTITION = "This server does not host this topic-partition."
 NOTHING_TO_DELETE = "There is no offset information to delete."
-NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""Kafka's ``Uuid.ZERO_UUID``: the topic is not known."""
 
 
 def handle_alter(op: Operation, request: Request) -> Fields:

@@ -7,7 +7,7 @@ changed by it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coordinator_core.coordinator.config import BrokerConfig
@@ -75,17 +75,17 @@ class ShareCoordinator:
         if state_epoch != UNSET and self.state_epochs.get(which, state_epoch) > state_epoch:
             raise ApiError(ErrorCode.FENCED_STATE_EPOCH)
         known = self.partitions.get(which)
-        return self._snapshot(
-            which,
-            now,
-            epoch=0 if known is None else known.snapshot_epoch + 1,
-            state_epoch=state_epoch,
-            leader_epoch=UNINITIALIZED_EPOCH,
-            start=start_offset,
-            count=UNSET if start_offset == UNSET else 0,
-            batches=[],
-            created_ms=now,
-        )
+        value = {
+            "snapshotEpoch": 0 if known is None else known.snapshot_epoch + 1,
+            "stateEpoch": state_epoch,
+            "leaderEpoch": UNINITIALIZED_EPOCH,
+            "startOffset": start_offset,
+            **_count(UNSET if start_offset == UNSET else 0),
+            "createTimestamp": now,
+            "writeTimestamp": now,
+            "stateBatches": [],
+        }
+        return self._append(which, SHARE_SNAPSHOT, value, now)
 
     def read(
         self, which: SharePartition, leader_epoch: int, now: int
@@ -134,17 +134,7 @@ class ShareCoordinator:
             return []
         after = self.config.share_coordinator_cold_partition_snapshot_interval_ms
         return [
-            self._snapshot(
-                which,
-                now,
-                epoch=state.snapshot_epoch + 1,
-                state_epoch=state.state_epoch,
-                leader_epoch=state.leader_epoch,
-                start=state.start_offset,
-                count=state.delivery_complete_count,
-                batches=state.batches,
-                created_ms=state.created_ms,
-            )
+            self._snapshot(which, state, now)
             for which, state in list(self.partitions.items())
             if state.written_ms is not None and now - state.written_ms >= after
         ]
@@ -174,40 +164,21 @@ class ShareCoordinator:
             }
             return self._append(which, SHARE_UPDATE, value, now)
         start = state.start_offset if start == UNSET else start
-        return self._snapshot(
-            which,
-            now,
-            epoch=state.snapshot_epoch + 1,
-            state_epoch=state.state_epoch,
-            leader_epoch=leader_epoch,
-            start=start,
-            count=count,
-            batches=combine_batches(state.batches, write.pieces, start),
-            created_ms=now,
-        )
+        batches = combine_batches(state.batches, write.pieces, start)
+        written = replace(state, leader_epoch=leader_epoch, start_offset=start, delivery_complete_count=count)
+        return self._snapshot(which, replace(written, batches=batches, created_ms=now), now)
 
-    def _snapshot(
-        self,
-        which: SharePartition,
-        now: int,
-        *,
-        epoch: int,
-        state_epoch: int | None,
-        leader_epoch: int,
-        start: int,
-        count: int,
-        batches: list[StateBatch],
-        created_ms: int | None,
-    ) -> ShareStateRecord:
+    def _snapshot(self, which: SharePartition, state: SharePartitionState, now: int) -> ShareStateRecord:
+        """Write a whole state, as the next snapshot."""
         value: Fields = {
-            "snapshotEpoch": epoch,
-            "stateEpoch": state_epoch,
-            "leaderEpoch": leader_epoch,
-            "startOffset": start,
-            **_count(count),
-            "createTimestamp": created_ms,
+            "snapshotEpoch": state.snapshot_epoch + 1,
+            "stateEpoch": state.state_epoch,
+            "leaderEpoch": state.leader_epoch,
+            "startOffset": state.start_offset,
+            **_count(state.delivery_complete_count),
+            "createTimestamp": state.created_ms,
             "writeTimestamp": now,
-            "stateBatches": _fields(batches),
+            "stateBatches": _fields(state.batches),
         }
         return self._append(which, SHARE_SNAPSHOT, value, now)
 

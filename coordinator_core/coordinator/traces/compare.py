@@ -32,6 +32,14 @@ class ComparedRecord(NamedTuple):
     value: object
 
 
+class Difference(NamedTuple):
+    """One part of a step in which the model differs: the expected result, and that of the model."""
+
+    part: str
+    expected: Any
+    actual: Any
+
+
 def written(record: CoordinatorRecord) -> ComparedRecord:
     """Return a record of the model."""
     return ComparedRecord(int(record.type), plain(record.key), record.value_version, plain(record.value))

@@ -20,10 +20,17 @@ from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.describe_api import group_state, kafka_name
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.memory import CoordinatorState
-from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Timer
+from coordinator_core.coordinator.protocol import Request, RequestOutcome, Timer
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
-from coordinator_core.coordinator.traces.difference import Difference
+from coordinator_core.coordinator.traces.compare import (
+    Difference,
+    plain,
+    recorded,
+    recorded_bytes,
+    same,
+    same_records,
+    written,
+)
 from coordinator_core.errors import INVALID, DecodeError, InputError
 from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import CoordinatorRecord, Fields
@@ -118,9 +125,11 @@ class _Trace:
             )
         error = _expected_error(expected)
         self.compare(f"{part}error", _error(outcome, error), error)
-        self.compare(
-            f"{part}completed", [_completed(answer) for answer in outcome.completed], expected.get("completed", [])
-        )
+        completed = [
+            {"step": answer.request.correlation, "api": answer.request.api, "response": answer.response}
+            for answer in outcome.completed
+        ]
+        self.compare(f"{part}completed", completed, expected.get("completed", []))
 
     def request(self, step: Step) -> None:
         given = step["request"]
@@ -137,7 +146,8 @@ class _Trace:
 
     def advance(self, step: Step) -> None:
         fired = list(self._expire(step["t_end_ms"]))
-        self.compare("timers", [_fired(timer) for timer, _ in fired], [_fired_line(line) for line in step["timers"]])
+        wanted = [[line["key"], line["deadline_ms"]] for line in step["timers"]]
+        self.compare("timers", [[timer.key, timer.deadline_ms] for timer, _ in fired], wanted)
         for (timer, outcome), line in zip(fired, step["timers"], strict=False):
             self.compare_outcome(outcome, line, f"timer {timer.key} ")
 
@@ -310,18 +320,6 @@ def _sorted_names(message: object) -> object:
     """A broker lists the assignors that it supports in the order of a Java set, which differs between processes."""
     begin, listed, names = str(message).partition(SUPPORTED)
     return message if not listed else begin + listed + ", ".join(sorted(names.rstrip(".").split(", "))) + "."
-
-
-def _completed(answer: Completed) -> Fields:
-    return {"step": answer.request.correlation, "api": answer.request.api, "response": answer.response}
-
-
-def _fired(timer: Timer) -> list[object]:
-    return [timer.key, timer.deadline_ms]
-
-
-def _fired_line(line: Fields) -> list[object]:
-    return [line["key"], line["deadline_ms"]]
 
 
 def summary(memory: CoordinatorState, group_id: str) -> Fields | None:
