@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.coordinator import classic_protocol, offset_commit, offset_expiry, offset_fetch
+from coordinator_core.coordinator import classic_protocol, offset_commit, offset_fetch
 from coordinator_core.coordinator.classic import leave as leaving
 from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
@@ -190,8 +190,8 @@ share_offsets_deleted = _operation(share_offsets.handle_deleted)
 clean_up_share_state = _operation(share_partitions.topics_deleted)
 set_connect_work = _operation(administration.set_work)
 configure_connect = _operation(administration.set_configuration)
-clean_up = _operation(offset_expiry.clean_up)
-delete_topics = _operation(offset_expiry.topics_deleted)
+clean_up = _operation(offset_fetch.clean_up)
+delete_topics = _operation(offset_fetch.topics_deleted)
 
 
 def serves_classic_workers(memory: ConnectCoordinatorState, group_id: str) -> bool:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.record_fields.embedded import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
+    StreamsAssignmentInfo,
+    StreamsAssignmentInfoStandbyTask,
+    StreamsAssignmentInfoTaskId,
 )
-from coordinator_core.wire.embedded import decode_blob, encode_blob
+from coordinator_core.wire.embedded import blob_of, decode_assignment, decode_blob, encode_blob
 
 SUBSCRIPTION = "ConsumerProtocolSubscription"
 ASSIGNMENT = "ConsumerProtocolAssignment"
@@ -68,3 +73,23 @@ def assignment(partitions: Mapping[str, Iterable[int]], topics: TopicImage, meta
 def by_topic_id(named: Iterable[tuple[str, Sequence[int]]], topics: TopicImage) -> dict[str, list[int]]:
     """Return partitions by topic id, without topics that were deleted."""
     return {topics.by_name[name].id: list(numbers) for name, numbers in named if name in topics.by_name}
+
+
+def assigned_tasks(assignment: bytes) -> Tasks:
+    """Read the tasks in a thread's assignment; raises DecodeError if it is not an assignment of Streams."""
+    if not assignment:
+        return Tasks()
+    blob = decode_assignment(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment)
+    info = blob_of(StreamsAssignmentInfo, blob.nested) if blob is not None else None
+    if info is None:
+        raise DecodeError("no data of Streams in it", record_type=ASSIGNMENT)
+    return Tasks(_by_subtopology(info.fields["activeTasks"]), _by_subtopology(info.fields["standbyTasks"]))
+
+
+def _by_subtopology(
+    tasks: Iterable[StreamsAssignmentInfoTaskId | StreamsAssignmentInfoStandbyTask],
+) -> dict[str, list[int]]:
+    by_subtopology: dict[str, set[int]] = {}
+    for task in tasks:
+        by_subtopology.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
+    return {key: sorted(numbers) for key, numbers in sorted(by_subtopology.items())}

@@ -15,10 +15,10 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment, subscription
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
+from coordinator_core.groups.consumer_protocol import assigned_tasks
 from coordinator_core.groups.described import DescribedMigration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.setting_bounds import MAX_SIZES, MIGRATION_POLICY, OfBrokers
-from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, StreamsSubscriptionInfo
 from coordinator_core.wire.embedded import blob_of
 

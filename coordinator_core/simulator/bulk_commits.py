@@ -14,9 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_core.records import RecordType
-from coordinator_core.simulator.commit_batches import Batches, CommitChunk, Markers, StreamColumns, value_parts
+from coordinator_core.simulator.commit_batches import (
+    OPEN,
+    Batches,
+    CommitChunk,
+    Ints,
+    Markers,
+    StreamColumns,
+    Transactions,
+    producers,
+    value_parts,
+)
 from coordinator_core.simulator.topic_plan import TopicPlan
-from coordinator_core.simulator.transactions import OPEN, Ints, Transactions, producers
 from coordinator_core.wire.batch_writer import varint
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.record_codec import encode_key

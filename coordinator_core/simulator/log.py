@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from coordinator_core.coordinator.memory import CoordinatorState
+from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.simulator.brokers import MetadataRecord
 from coordinator_core.simulator.bulk_commits import CommitStreams
@@ -131,3 +133,35 @@ def metadata_log(plan: TopicPlan) -> Iterator[Piece]:
         ]
         yield Piece(encode_batch(records, leader_epoch=1), offset, len(records))
         offset += len(records)
+
+
+@dataclass(slots=True)
+class KeptRecords:
+    """The records of groups in one log partition, in their order; those of offsets are left out."""
+
+    family: Family
+    records: list[AnyRecord] = field(default_factory=list)
+
+    def append(self, records: Iterable[AnyRecord]) -> None:
+        """Append what an operation wrote."""
+        self.records += records
+
+    def compact(self, until_ms: int) -> None:
+        """Keep, of the records before this time, only the last one of each key, and no tombstones."""
+        count = bisect_left(self.records, until_ms, key=lambda record: record.at.timestamp_ms)
+        # A key keeps the place of its first record in a dict: so what is left is put in the order of the log again.
+        last = {encode_key(record.type, record.key, self.family): record for record in self.records[:count]}
+        self.records[:count] = sorted(
+            (record for record in last.values() if record.value is not None), key=lambda record: record.at.offset
+        )
+
+    def load(self, former: CoordinatorState) -> CoordinatorState:
+        """Return the state of a coordinator that has read the records, with the settings of the ``former`` one."""
+        log = CoordinatorShard(family=self.family)
+        fresh = type(former)(
+            former.group_classes, former.config, former.partition, former.end_offset, log, profile=former.profile
+        )
+        fresh.group_configs = former.group_configs
+        for record in self.records:
+            fresh.follow(record)
+        return fresh

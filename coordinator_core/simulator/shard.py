@@ -45,9 +45,8 @@ from coordinator_core.simulator.brokers import Leader
 from coordinator_core.simulator.bulk_commits import CommitStreams, SimulatedTransaction, TopicPartition
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
-from coordinator_core.simulator.compacted_log import KeptRecords
 from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, TrueCause, ending
-from coordinator_core.simulator.log import GroupBatch, PartitionLog, Piece
+from coordinator_core.simulator.log import GroupBatch, KeptRecords, PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_activity import HoldEnd, ShareActivity

@@ -1,23 +1,41 @@
-"""The text that Kafka's own tools print for a log: its console formatters, and kafka-dump-log with a decoder.
+"""The text that Kafka's own tools print for a log: its console formatters, and kafka-dump-log with a decoder; and back.
 
 ``formatted`` is the line of ``kafka-console-consumer --formatter ...MessageFormatter`` for one record; ``batch_line``
 and ``record_line`` are those of ``kafka-dump-log`` with ``--offsets-decoder``, ``--share-group-state-decoder`` or
-``--cluster-metadata-decoder``, which expands the subscriptions and assignments inside classic groups.
+``--cluster-metadata-decoder``, which expands the subscriptions and assignments inside classic groups. ``printed_key``
+and ``printed_value`` make keys and values from the JSON in such lines.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
 
-from coordinator_core.errors import DecodeError, UnknownTypeError
+from coordinator_core.errors import DecodeError, EncodeError, UnknownTypeError
 from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, BatchHeader
 from coordinator_core.wire.batch_records import LogRecord, sequence_of
 from coordinator_core.wire.control import ControlRecord, kraft_fields
-from coordinator_core.wire.embedded import AnyBlob, decode_blob
-from coordinator_core.wire.kafka_json import key_to_json, value_to_json
-from coordinator_core.wire.record_codec import TRAILING_BYTES, DecodedRecord, decode_record, key_type
+from coordinator_core.wire.embedded import AnyBlob, decode_blob, encode_blob
+from coordinator_core.wire.kafka_json import (
+    blob_from_json,
+    bytes_to_text,
+    key_from_json,
+    key_to_json,
+    value_from_json,
+    value_to_json,
+)
+from coordinator_core.wire.record_codec import (
+    TRAILING_BYTES,
+    DecodedRecord,
+    decode_record,
+    encode_key,
+    encode_value,
+    key_type,
+)
+from coordinator_core.wire.schema import embedded_schemas
 
 FORMATTERS = {
     "offsets": (Family.GROUP, frozenset({0, 1})),
@@ -160,3 +178,54 @@ def _flag(value: bool) -> str:
 
 def _text(value: Fields) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+NOT_PRINTED: Final = "(not printed)"
+"""Instead of a text that a record must have, and that the tool did not print."""
+
+NO_BLOB: Final = bytes_to_text(b"\xff\xff" + NOT_PRINTED.encode())
+"""Instead of a blob that the tool did not print: of version -1, so that nothing is read from it."""
+
+
+def printed_key(record_type: int, fields: Fields, family: Family = Family.GROUP) -> bytes:
+    """Return the bytes of a key from Kafka's JSON.
+
+    Raises:
+        EncodeError: the fields do not fit the schema.
+        SchemaError: there is no such type.
+    """
+    return encode_key(record_type, key_from_json(record_type, fields, family), family)
+
+
+def printed_value(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> bytes:
+    """Return the bytes of a value from Kafka's JSON, in which kafka-dump-log takes the blobs of classic groups apart.
+
+    Raises:
+        EncodeError: the fields do not fit the schema.
+        SchemaError: there is no such type or version.
+    """
+    if family is Family.GROUP and record_type == RecordType.GROUP_METADATA and isinstance(fields.get("members"), list):
+        fields = {**fields, "members": [_with_blobs(member) for member in fields["members"]]}
+    return encode_value(record_type, version, value_from_json(record_type, version, fields, family), family)
+
+
+def _with_blobs(member: Fields) -> Fields:
+    """Return a classic member with its blobs as bytes.
+
+    The text does not name their version: it is the first one that has all fields of the subscription, and clients write
+    both blobs in the newest version that they know.
+    """
+    if not isinstance(member, dict):
+        raise EncodeError(f"members: expected fields, not {member!r}")
+    printed = {name: member[name] for name in BLOBS if isinstance(member.get(name), dict)}
+    version = max((_version_of(BLOBS[name], fields) for name, fields in printed.items()), default=0)
+    packed = {
+        name: bytes_to_text(encode_blob(BLOBS[name], version, blob_from_json(BLOBS[name], version, fields)))
+        for name, fields in printed.items()
+    }
+    return {**member, **packed}
+
+
+def _version_of(message: str, fields: Mapping[str, object]) -> int:
+    known = embedded_schemas()[message].message
+    return max((field.versions.start for field in known.fields if field.name in fields), default=0)

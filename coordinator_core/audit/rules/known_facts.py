@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.groups.connect.configured_work import ConfiguredWork
-from coordinator_core.groups.connect.rebalance_delay import RebalanceDelay
+from coordinator_core.groups.connect.rebalance_delay import ConfiguredWork, RebalanceDelay
 from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET
 from coordinator_core.records import LogPosition
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from coordinator_core.assignors.connect.eager_and_incremental import AssignorMemory
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.groups.connect.configured_work import ConfiguredWork
-from coordinator_core.groups.connect.rebalance_delay import RebalanceDelay
+from coordinator_core.groups.connect.rebalance_delay import ConfiguredWork, RebalanceDelay
 from coordinator_core.groups.connect.state import MAX_DELAY_CONFIG, ConnectGroup, Work, max_delay_ms
 from coordinator_core.records import AnyRecord, LogPosition
 

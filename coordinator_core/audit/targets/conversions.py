@@ -26,11 +26,10 @@ from coordinator_core.audit.targets.verdict import (
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
-from coordinator_core.groups.consumer_protocol import assigned_partitions
+from coordinator_core.groups.consumer_protocol import assigned_partitions, assigned_tasks
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import CONSUMER_RECORDS, STREAMS_RECORDS
-from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_core.records import AnyRecord, CoordinatorRecord

@@ -36,8 +36,8 @@ from coordinator_core.groups.classic.protocols import (
     COOPERATIVE_STICKY,
     STREAMS_PROTOCOL,
 )
-from coordinator_core.groups.connect.configured_work import ConfiguredWork
 from coordinator_core.groups.connect.describe import common_assignor, computing_worker
+from coordinator_core.groups.connect.rebalance_delay import ConfiguredWork
 from coordinator_core.groups.connect.state import ConnectGroup, max_delay_ms
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group

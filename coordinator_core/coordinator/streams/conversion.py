@@ -17,9 +17,9 @@ from coordinator_core.coordinator.streams.members import new_member
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.consumer_protocol import assigned_tasks
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.record_fields.coordinator_requests import StreamsGroupHeartbeatTopology

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.lookup import check_capacity, group_of, named_member
 from coordinator_core.coordinator.member_timers import expect_heartbeat
@@ -12,7 +14,6 @@ from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import members, records, task_offsets, validation
 from coordinator_core.coordinator.streams.conversion import upgrade
-from coordinator_core.coordinator.streams.endpoints import partitions_by_endpoint
 from coordinator_core.coordinator.streams.fence import fence, leave, request_shutdown, streams_response
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.rebalance import (
@@ -25,8 +26,15 @@ from coordinator_core.coordinator.streams.rebalance import (
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology, by_subtopology, task_ids
-from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
+from coordinator_core.groups.streams.state import (
+    Endpoint,
+    StreamsMember,
+    StreamsMemberState,
+    Topology,
+    by_subtopology,
+    task_ids,
+)
+from coordinator_core.groups.streams.topology import ConfiguredSubtopology, ConfiguredTopology, TopologyProblem
 from coordinator_core.record_fields.coordinator_requests import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatTopology,
@@ -162,7 +170,7 @@ def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
         if moved.user_endpoint is not None:
             group.endpoint_epoch += 1
     if group.endpoint_epoch != step.data["endpointInformationEpoch"]:
-        fields["partitionsByUserEndpoint"] = partitions_by_endpoint(group, moved, op.topics)
+        fields["partitionsByUserEndpoint"] = _partitions_by_endpoint(group, moved, op.topics)
     # A group that this request creates is in no memory yet: as in Kafka its first response has epoch 0.
     if group.group_id in op.memory.live:
         fields["endpointInformationEpoch"] = group.endpoint_epoch
@@ -319,3 +327,56 @@ def _creatable(topology: ConfiguredTopology) -> list[Fields]:
         }
         for topic in topology.missing_internal_topics.values()
     ]
+
+
+def _partitions_by_endpoint(group: LiveStreamsGroup, updated: StreamsMember, topics: TopicImage) -> list[Fields]:
+    """Return for each member with an endpoint the input partitions of its active and of its standby tasks.
+
+    As in Kafka a member whose endpoint just changed, and nothing else, is still listed with the old one.
+
+    Raises ApiError where Kafka fails: with an endpoint, and a topology whose tasks are not known.
+    """
+    former = group.static_member(updated.instance_id) or updated
+    gone = updated.member_id, former.member_id
+    members = [member for member_id, member in group.log.members.items() if member_id not in gone]
+    return [
+        _known_endpoint(group, member, member.user_endpoint, topics)
+        for member in (*members, updated)
+        if member.user_endpoint is not None
+    ]
+
+
+def _known_endpoint(group: LiveStreamsGroup, member: StreamsMember, endpoint: Endpoint, topics: TopicImage) -> Fields:
+    known = group.known_endpoints.get(member.member_id)
+    if known is None:
+        if group.configured is None or not group.configured.has_tasks:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
+        known = group.known_endpoints[member.member_id] = {
+            "userEndpoint": {"host": endpoint.host, "port": endpoint.port},
+            "activePartitions": _partitions(group, member.assigned.active, topics),
+            "standbyPartitions": _partitions(group, member.assigned.standby, topics),
+        }
+    return known
+
+
+def _partitions(group: LiveStreamsGroup, tasks: Mapping[str, Collection[int]], topics: TopicImage) -> list[Fields]:
+    return [
+        {"topic": topic, "partitions": _of_topic(topic, numbers, topics)}
+        for subtopology_id, numbers in tasks.items()
+        for topic in _subtopology(group, subtopology_id).sources
+    ]
+
+
+def _subtopology(group: LiveStreamsGroup, subtopology_id: str) -> ConfiguredSubtopology:
+    subtopologies = {} if group.configured is None else group.configured.subtopologies
+    if subtopology_id not in subtopologies:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Subtopology {subtopology_id} is not configured.")
+    return subtopologies[subtopology_id]
+
+
+def _of_topic(topic: str, tasks: Collection[int], topics: TopicImage) -> list[int]:
+    """As many of the task numbers as the topic has partitions; Kafka takes the numbers themselves as they are."""
+    known = topics.by_name.get(topic)
+    if known is None:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Topic {topic} not found in metadata image")
+    return sorted(tasks)[: known.partitions] if known.partitions < len(tasks) else list(tasks)

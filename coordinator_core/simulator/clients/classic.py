@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.client.leader_view import subscribed_member
@@ -17,12 +17,19 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.embedded import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolSubscriptionTopicPartition,
+    CooperativeStickyAssignorUserData,
+    StickyAssignorUserData,
+)
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients import blobs
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.clients.consumer import is_at_target
 from coordinator_core.simulator.ground_truth import TrueCause
-from coordinator_core.wire.embedded import decode_assignment, decode_subscription
+from coordinator_core.wire.embedded import decode_assignment, decode_subscription, encode_blob
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
 SESSION_TIMEOUT_MS = 45_000
@@ -226,7 +233,7 @@ class ClassicConsumer(ClassicClient):
         """Return the assignor that the consumer is configured with."""
         owned = self._owned if self._cooperative else self._sticky
         generation = self._sticky_generation
-        data = blobs.subscription(self._assignor, self.setup.topics, owned, generation, self.setup.rack)
+        data = _subscription(self._assignor, self.setup.topics, owned, generation, self.setup.rack)
         return {self._assignor: data}
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
@@ -240,14 +247,14 @@ class ClassicConsumer(ClassicClient):
         if protocol == "cooperative-sticky":
             lose = (member for member in members if _loses(member, result.assignments.get(member["memberId"], {})))
             self.shard.groups[self.group_id].takes(self.epoch, (loser["memberId"] for loser in lose))
-        return {member: blobs.assignment(result.assignments.get(member, {})) for member in specs}
+        return {member: _assignment(result.assignments.get(member, {})) for member in specs}
 
     def assigned(self, data: bytes) -> None:
         """Take the partitions; a cooperative member gives up its other partitions and joins again so that others
         get them.
         """
         blob = decode_assignment("consumer", self._protocol, data)
-        wanted = blobs.partitions_of(blob.fields["assignedPartitions"]) if blob is not None else {}
+        wanted = _partitions_of(blob.fields["assignedPartitions"]) if blob is not None else {}
         self._sticky, self._sticky_generation = wanted, self.epoch
         lost = [
             (topic, number)
@@ -305,7 +312,7 @@ class ClassicConsumer(ClassicClient):
 def _loses(member: Fields, given: Mapping[str, Collection[int]]) -> bool:
     """Whether a cooperative member owns something that it is not given any more."""
     blob = decode_subscription("consumer", "cooperative-sticky", member["metadata"])
-    owned = blobs.partitions_of(blob.fields.get("ownedPartitions", ())) if blob is not None else {}
+    owned = _partitions_of(blob.fields.get("ownedPartitions", ())) if blob is not None else {}
     return any(not set(numbers) <= set(given.get(topic, ())) for topic, numbers in owned.items())
 
 
@@ -314,3 +321,50 @@ def _spec(protocol: str, member: Fields) -> ClassicMemberSpec:
     return subscribed_member(
         blob.fields if blob is not None else {"topics": [], "userData": None}, member["groupInstanceId"]
     )
+
+
+PROTOCOL_VERSION = 3
+"""The newest version of the consumer's subscription and assignment (KIP-881)."""
+
+TopicPartitions = Mapping[str, Sequence[int]]
+"""Partitions by topic name."""
+
+
+def _subscription(
+    protocol: str, topics: Sequence[str], owned: TopicPartitions, generation: int, rack: str | None
+) -> bytes:
+    """Return a member's subscription for an assignor, with the user data that the assignor needs; without a
+    generation it is -1.
+    """
+    cooperative = protocol == "cooperative-sticky"
+    user_data = None
+    if cooperative:
+        user_data = encode_blob(CooperativeStickyAssignorUserData, 0, {"generation": generation})
+    elif protocol == "sticky" and generation >= 0:
+        memory: StickyAssignorUserData = {"previousAssignment": _listed(owned), "generation": generation}
+        user_data = encode_blob(StickyAssignorUserData, 1, memory)
+    fields: ConsumerProtocolSubscription = {
+        "topics": list(topics),
+        "userData": user_data,
+        "ownedPartitions": _listed(owned) if cooperative else [],
+        "generationId": generation,
+        "rackId": rack,
+    }
+    return encode_blob(ConsumerProtocolSubscription, PROTOCOL_VERSION, fields)
+
+
+def _assignment(partitions: TopicPartitions) -> bytes:
+    """Return a member's assignment."""
+    fields: ConsumerProtocolAssignment = {"assignedPartitions": _listed(partitions), "userData": None}
+    return encode_blob(ConsumerProtocolAssignment, PROTOCOL_VERSION, fields)
+
+
+def _partitions_of(
+    entries: Iterable[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
+) -> dict[str, list[int]]:
+    """Return the partitions of a decoded assignment, by topic name."""
+    return {entry["topic"]: list(entry["partitions"]) for entry in entries}
+
+
+def _listed(partitions: TopicPartitions) -> list[ConsumerProtocolSubscriptionTopicPartition]:
+    return [{"topic": topic, "partitions": list(numbers)} for topic, numbers in partitions.items() if numbers]

@@ -12,15 +12,14 @@ from coordinator_core.coordinator.streams import classic_blobs
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.records import topology_value
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
-from coordinator_core.groups.streams.classic_tasks import assigned_tasks
+from coordinator_core.groups.consumer_protocol import assigned_tasks
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import Topology, task_units
 from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
 from coordinator_core.record_fields.coordinator_requests import StreamsGroupHeartbeatRequest
 from coordinator_core.record_fields.embedded import ConsumerProtocolSubscription, StreamsSubscriptionInfo
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.blobs import PROTOCOL_VERSION
-from coordinator_core.simulator.clients.classic import ClassicClient
+from coordinator_core.simulator.clients.classic import PROTOCOL_VERSION, ClassicClient
 from coordinator_core.simulator.clients.streams import is_at_target
 from coordinator_core.simulator.internal_topics import topology
 from coordinator_core.wire.embedded import encode_blob, of_version

@@ -13,12 +13,12 @@ from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.records import Fields
 from coordinator_core.simulator.bulk_commits import CommitStream, CommitStreams, OwnedPartition
+from coordinator_core.simulator.commit_batches import Transactions
 from coordinator_core.simulator.ground_truth import GroupTruth, TrueCause
 from coordinator_core.simulator.scenario import ScenarioGroup
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_activity import ShareActivity
 from coordinator_core.simulator.state_directory import StateDirectory
-from coordinator_core.simulator.transactions import Transactions
 
 COMMIT_VERSION = 9
 """The newest version of OffsetCommit that names topics instead of giving their ids."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, Fields, RecordType
-from coordinator_core.wire.printed_record import NO_BLOB, NOT_PRINTED, printed_key, printed_value
+from coordinator_core.wire.kafka_text import NO_BLOB, NOT_PRINTED, printed_key, printed_value
 from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, Row
 
 COMMIT: Final = re.compile(

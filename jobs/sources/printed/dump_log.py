@@ -17,7 +17,7 @@ from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.control import ABORT as ABORT_MARKER
 from coordinator_core.wire.control import COMMIT as COMMIT_MARKER
 from coordinator_core.wire.control import MARKERS
-from coordinator_core.wire.printed_record import NO_BLOB, NOT_PRINTED, printed_key, printed_value
+from coordinator_core.wire.kafka_text import NO_BLOB, NOT_PRINTED, printed_key, printed_value
 from coordinator_core.wire.schema import record_schemas
 from jobs.sources.bounded_text import json_value
 from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, PrintedPlace, Row, damaged, integer, place_of

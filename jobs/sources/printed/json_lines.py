@@ -21,7 +21,7 @@ from typing import Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
-from coordinator_core.wire.printed_record import printed_key, printed_value
+from coordinator_core.wire.kafka_text import printed_key, printed_value
 from jobs.sources.bounded_text import MOST_LINE_BYTES, PIECE, json_value
 from jobs.sources.file_kinds import FORMATTERS
 from jobs.sources.packed import DAMAGED, opened

@@ -24,8 +24,8 @@ from coordinator_core.groups.log_partition import log_partition_of, placing_key
 from coordinator_core.history.knowledge import PARTITIONS
 from coordinator_core.records import GROUP_LOG, Family
 from coordinator_core.wire.batch_format import Damage, DamageKind, Kind
+from coordinator_core.wire.kafka_text import NOT_PRINTED
 from coordinator_core.wire.log_columns import LOG_COLUMNS
-from coordinator_core.wire.printed_record import NOT_PRINTED
 from coordinator_core.wire.record_codec import decode_key, decode_value
 from jobs.sources.printed.forms import read
 from jobs.sources.printed.printed_rows import (
