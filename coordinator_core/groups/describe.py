@@ -29,6 +29,7 @@ from coordinator_core.groups.member_clients import clients_of, is_of_consumers
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.partition_names import topics_in_doubt, unnamed_topics, with_names
+from coordinator_core.groups.record_types import CONSUMER_RECORDS, SHARE_RECORDS, STREAMS_RECORDS, RecordTypes
 from coordinator_core.groups.setting_bounds import WITH_SETTINGS, OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.partition_offsets import (
@@ -49,27 +50,22 @@ POSSIBLY_THERE = "possibly there"
 
 LAST_REBALANCE = "last completed rebalance"
 
+
+def _fields_of(types: RecordTypes) -> dict[int, str]:
+    return {
+        types.epoch: "groupEpoch",
+        types.target_epoch: "targetAssignmentEpoch",
+        types.member: "metadata",
+        types.current: "assignment",
+    }
+
+
 _FIELDS: Mapping[type[GroupState], Mapping[int, str]] = {
-    ConsumerGroup: {
-        RecordType.CONSUMER_GROUP_METADATA: "groupEpoch",
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "targetAssignmentEpoch",
-        RecordType.CONSUMER_GROUP_MEMBER_METADATA: "metadata",
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "assignment",
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "targetAssignment",
-    },
-    ShareGroup: {
-        RecordType.SHARE_GROUP_METADATA: "groupEpoch",
-        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: "targetAssignmentEpoch",
-        RecordType.SHARE_GROUP_MEMBER_METADATA: "metadata",
-        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: "assignment",
-        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: "share_offsets",
-    },
+    ConsumerGroup: {**_fields_of(CONSUMER_RECORDS), CONSUMER_RECORDS.target: "targetAssignment"},
+    ShareGroup: {**_fields_of(SHARE_RECORDS), RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: "share_offsets"},
     StreamsGroup: {
-        RecordType.STREAMS_GROUP_METADATA: "groupEpoch",
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: "targetAssignmentEpoch",
-        RecordType.STREAMS_GROUP_MEMBER_METADATA: "metadata",
-        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: "assignment",
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: "targetAssignment",
+        **_fields_of(STREAMS_RECORDS),
+        STREAMS_RECORDS.target: "targetAssignment",
         RecordType.STREAMS_GROUP_TOPOLOGY: "subtopologies",
     },
     ConnectGroup: {
@@ -82,22 +78,6 @@ _FIELDS: Mapping[type[GroupState], Mapping[int, str]] = {
     },
 }
 """The fields of a description, as a reader of Admin's knows them, by the record that they come from."""
-
-
-def _no_settings(group_id: str) -> Mapping[str, str] | None:
-    return {}
-
-
-def _no_setting(name: str) -> str | None:
-    return None
-
-
-def _in_no_snapshot(group_id: str) -> Mapping[str, str]:
-    return {}
-
-
-def _no_leader(topic: str, partition: int) -> int | None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +98,10 @@ class Surroundings:
     data_end: Mapping[TopicPartition, int] | None = None
     default_assignor: str | None = None
     oldest_broker: int | None = None
-    settings_of: Callable[[str], Mapping[str, str] | None] = _no_settings
-    in_snapshots: Callable[[str], Mapping[str, str]] = _in_no_snapshot
-    of_brokers: OfBrokers = _no_setting
-    leader_of: Callable[[str, int], int | None] = _no_leader
+    settings_of: Callable[[str], Mapping[str, str] | None] = lambda group_id: {}
+    in_snapshots: Callable[[str], Mapping[str, str]] = lambda group_id: {}
+    of_brokers: OfBrokers = lambda name: None
+    leader_of: Callable[[str, int], int | None] = lambda topic, partition: None
 
     def with_brokers(
         self, topics: TopicHistory | None, time_ms: int | None, upto_ms: int | None = None

@@ -17,72 +17,68 @@ from coordinator_core.groups.certainty import (
     record_key,
 )
 from coordinator_core.groups.classic.state import ClassicGroup
-from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup, EpochMember
 from coordinator_core.groups.group import Group, GroupState, ends_group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
+from coordinator_core.groups.record_types import CONSUMER_RECORDS, SHARE_RECORDS, STREAMS_RECORDS, RecordTypes
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.records import AnyRecord, ConnectRecordType, Family, Fields, RecordType
 
 EpochState = TypeVar("EpochState", bound=EpochGroup[Any, Any])
+StateT = TypeVar("StateT", bound=EpochGroup[Any, Any] | ConnectGroup)
 AnyMember = TypeVar("AnyMember", bound=EpochMember)
 
 
 class StateKeys(NamedTuple):
-    """The record types of a group: of the group itself (``group``), and of each of its members.
+    """The record types of a group: of the group itself with what each of them sets, and of each of its members.
 
-    The first two of ``group`` are those of the group epoch and the target's epoch. ``target`` is None where one record
-    has the targets of all members.
+    ``target`` is None where one record has the targets of all members.
     """
 
-    group: tuple[int, ...]
+    group: Mapping[int, tuple[str, ...]]
     member: int
     current: int
     target: int | None = None
 
 
+def _with_epochs(types: RecordTypes, of_epoch: tuple[str, ...], others: Mapping[int, tuple[str, ...]]) -> StateKeys:
+    epochs: dict[int, tuple[str, ...]] = {
+        types.epoch: ("group_epoch", "metadata_hash", *of_epoch),
+        types.target_epoch: ("assignment_epoch", "assignment_timestamp"),
+    }
+    return StateKeys({**epochs, **others}, types.member, types.current, types.target)
+
+
 KEYS: Mapping[type, StateKeys] = {
-    ConsumerGroup: StateKeys(
-        (
-            RecordType.CONSUMER_GROUP_METADATA,
-            RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-            RecordType.CONSUMER_GROUP_PARTITION_METADATA,
-            RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION,
-        ),
-        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    ConsumerGroup: _with_epochs(
+        CONSUMER_RECORDS,
+        (),
+        {
+            RecordType.CONSUMER_GROUP_PARTITION_METADATA: ("subscription_metadata",),
+            RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: (),
+        },
     ),
-    ShareGroup: StateKeys(
-        (
-            RecordType.SHARE_GROUP_METADATA,
-            RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
-            RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
-        ),
-        RecordType.SHARE_GROUP_MEMBER_METADATA,
-        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    ShareGroup: _with_epochs(
+        SHARE_RECORDS, (), {RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: ("state_partitions",)}
     ),
-    StreamsGroup: StateKeys(
-        (
-            RecordType.STREAMS_GROUP_METADATA,
-            RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-            RecordType.STREAMS_GROUP_PARTITION_METADATA,
-            RecordType.STREAMS_GROUP_TOPOLOGY,
-        ),
-        RecordType.STREAMS_GROUP_MEMBER_METADATA,
-        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    StreamsGroup: _with_epochs(
+        STREAMS_RECORDS,
+        ("validated_topology_epoch", "last_assignment_configs"),
+        {
+            RecordType.STREAMS_GROUP_PARTITION_METADATA: ("subscription_metadata",),
+            RecordType.STREAMS_GROUP_TOPOLOGY: ("topology",),
+        },
     ),
     ConnectGroup: StateKeys(
-        (
-            ConnectRecordType.GROUP_METADATA,
-            ConnectRecordType.CONNECTORS_TASKS_METADATA,
-            ConnectRecordType.TARGET_ASSIGNMENT,
-            ConnectRecordType.CONFIGURATION,
-        ),
+        {
+            ConnectRecordType.GROUP_METADATA: ("group_epoch",),
+            ConnectRecordType.CONNECTORS_TASKS_METADATA: ("work_epoch", "work"),
+            ConnectRecordType.TARGET_ASSIGNMENT: ("assignment_epoch", "targets"),
+            ConnectRecordType.CONFIGURATION: ("configuration",),
+        },
         ConnectRecordType.MEMBER_METADATA,
         ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT,
     ),
@@ -240,19 +236,21 @@ def _proven_epochs(state: EpochState, unknown: frozenset[RecordKey]) -> EpochSta
     targets: dict[str, object] = {
         member_id: target for member_id, target in state.targets.items() if (of.target, member_id) not in unknown
     }
-    known_state = replace(state, members=members, targets=targets)
-    if RecordKey(of.group[0]) in unknown:
-        known_state.group_epoch = known_state.metadata_hash = None
-    if RecordKey(of.group[1]) in unknown:
-        known_state.assignment_epoch = known_state.assignment_timestamp = None
-    if isinstance(known_state, StreamsGroup):
-        _forget_of_streams(known_state, unknown)
-    elif isinstance(known_state, ShareGroup):
-        if RecordKey(RecordType.SHARE_GROUP_STATE_PARTITION_METADATA) in unknown:
-            known_state.state_partitions = None
-    elif isinstance(known_state, ConsumerGroup):
-        _forget_of_consumers(known_state, unknown)
+    known_state = _without_records(replace(state, members=members, targets=targets), unknown)
+    if isinstance(known_state, ConsumerGroup):
+        of_regex, regexes = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, known_state.regexes
+        known_state.regexes = {name: regexes[name] for name in regexes if RecordKey(of_regex, name) not in unknown}
     return known_state
+
+
+def _without_records(state: StateT, unknown: frozenset[RecordKey]) -> StateT:
+    """The state without what its unknown records set: that is as in a group of which no record was seen."""
+    unseen = type(state)()
+    for record_type, names in KEYS[type(state)].group.items():
+        if RecordKey(record_type) in unknown:
+            for name in names:
+                setattr(state, name, getattr(unseen, name))
+    return state
 
 
 def _proven_member(member: AnyMember, *, metadata: bool, current: bool) -> AnyMember:
@@ -271,22 +269,6 @@ def _proven_member(member: AnyMember, *, metadata: bool, current: bool) -> AnyMe
     return known
 
 
-def _forget_of_streams(state: StreamsGroup, unknown: frozenset[RecordKey]) -> None:
-    if RecordKey(RecordType.STREAMS_GROUP_METADATA) in unknown:
-        state.validated_topology_epoch, state.last_assignment_configs = None, {}
-    if RecordKey(RecordType.STREAMS_GROUP_TOPOLOGY) in unknown:
-        state.topology = None
-    if RecordKey(RecordType.STREAMS_GROUP_PARTITION_METADATA) in unknown:
-        state.subscription_metadata = None
-
-
-def _forget_of_consumers(state: ConsumerGroup, unknown: frozenset[RecordKey]) -> None:
-    if RecordKey(RecordType.CONSUMER_GROUP_PARTITION_METADATA) in unknown:
-        state.subscription_metadata = None
-    of_regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION
-    state.regexes = {name: regex for name, regex in state.regexes.items() if RecordKey(of_regex, name) not in unknown}
-
-
 def _proven_connect(state: ConnectGroup, unknown: frozenset[RecordKey]) -> ConnectGroup:
     known = replace(state, members={})
     for member_id, member in state.members.items():
@@ -297,15 +279,7 @@ def _proven_connect(state: ConnectGroup, unknown: frozenset[RecordKey]) -> Conne
             kept.member_epoch, kept.current = member.member_epoch, member.current
         if kept.client_id is not None or kept.current is not None:
             known.members[member_id] = kept
-    if RecordKey(ConnectRecordType.GROUP_METADATA) in unknown:
-        known.group_epoch = None
-    if RecordKey(ConnectRecordType.CONNECTORS_TASKS_METADATA) in unknown:
-        known.work_epoch, known.work = None, Work()
-    if RecordKey(ConnectRecordType.TARGET_ASSIGNMENT) in unknown:
-        known.assignment_epoch, known.targets = None, {}
-    if RecordKey(ConnectRecordType.CONFIGURATION) in unknown:
-        known.configuration = {}
-    return known
+    return _without_records(known, unknown)
 
 
 def _unknown_members(family: Family, state: GroupState | None, unknown: frozenset[RecordKey]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 from coordinator_core.groups.rules import Rule
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -24,7 +24,6 @@ class Violation(NamedTuple):
 
 
 Violations = Sequence[Violation]
-State = TypeVar("State")
 
 NO_VIOLATIONS: Violations = ()
 """The usual result of ``apply``; shared, so that the usual record allocates nothing."""

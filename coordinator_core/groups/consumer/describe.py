@@ -119,7 +119,6 @@ def _member(
     topics: TopicImage | None,
     certainty: Certainty,
     *,
-    coordinator: DescribedNode | None = None,
     tells_protocol: bool,
 ) -> DescribedConsumer:
     """A member; Admin counts partitions that it has yet to give up among those assigned."""

@@ -18,9 +18,7 @@ class ConsumerMemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2
 
 
-MEMBER_STATES = frozenset(
-    (ConsumerMemberState.STABLE, ConsumerMemberState.UNREVOKED_PARTITIONS, ConsumerMemberState.UNRELEASED_PARTITIONS)
-)
+MEMBER_STATES = frozenset(ConsumerMemberState)
 """The states that a broker writes."""
 
 
