@@ -34,15 +34,15 @@ class Subscriptions:
         """Count a member that is added (1) or removed (-1)."""
         self.count_names(member.subscribed_topic_names, by)
         if member.subscribed_topic_regex:
-            _count(self.regexes, (member.subscribed_topic_regex,), by)
+            count(self.regexes, (member.subscribed_topic_regex,), by)
 
     def count_names(self, names: Iterable[str], by: int) -> None:
         """Count the names of a member that is added (1) or removed (-1)."""
-        _count(self.by_name, names, by)
+        count(self.by_name, names, by)
 
     def count_resolution(self, topics: Iterable[str], by: int) -> None:
         """Count topics that a regex now matches (1) or no longer matches (-1)."""
-        _count(self.by_regex, topics, by)
+        count(self.by_regex, topics, by)
 
     def are_homogeneous(self, members: int) -> bool:
         """Whether all members have the same subscription: equal names, or one regex and no names."""
@@ -53,11 +53,12 @@ class Subscriptions:
         return not self.by_name and all(count == 1 for count in self.by_regex.values())
 
 
-def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
+def count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
+    """Count each key by 1 or -1; a count of 0 is removed."""
     for key in keys:
-        count = counts.get(key, 0) + by
-        if count > 0:
-            counts[key] = count
+        number = counts.get(key, 0) + by
+        if number > 0:
+            counts[key] = number
         else:
             counts.pop(key, None)
 

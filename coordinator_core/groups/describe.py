@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from coordinator_core.cluster.broker_history import NO_LEADER
 from coordinator_core.cluster.image import TopicImage
@@ -376,20 +377,20 @@ def listing(group: Group, certainty: Certainty = CERTAIN) -> DescribedListing:
     }
 
 
+_STATE_OF: Mapping[type[GroupState], Callable[[Any, Certainty], str | None]] = {
+    ConsumerGroup: consumer.group_state,
+    ShareGroup: share.group_state,
+    StreamsGroup: streams.group_state,
+    ConnectGroup: connect.group_state,
+}
+
+
 def group_state(group: Group, certainty: Certainty = CERTAIN) -> str | None:
     """Return the state of a group of any type, as its protocol defines it; None if the log does not show it."""
     state = group.state
-    if isinstance(state, ClassicGroup):
-        return classic.group_state(state)
-    if isinstance(state, ConsumerGroup):
-        return consumer.group_state(state, certainty)
-    if isinstance(state, ShareGroup):
-        return share.group_state(state, certainty)
-    if isinstance(state, StreamsGroup):
-        return streams.group_state(state, certainty)
-    if isinstance(state, ConnectGroup):
-        return connect.group_state(state, certainty)
-    return None
+    if state is None or isinstance(state, ClassicGroup):
+        return None if state is None else classic.group_state(state)
+    return _STATE_OF[type(state)](state, certainty)
 
 
 def describe_offsets(commits: Commits) -> dict[str, DescribedOffset | None]:

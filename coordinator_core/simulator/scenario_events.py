@@ -89,27 +89,6 @@ class Zombie(Part):
     lasts: Positive
 
 
-ACTIONS = (
-    "join",
-    "leave",
-    "crash",
-    "scale",
-    "deploy",
-    "subscribe",
-    "assignor",
-    "storm",
-    "flap",
-    "slow",
-    "zombie",
-    "replace",
-    "migrate",
-    "connectors",
-    "topology",
-    "shutdown",
-    "delete",
-)
-
-
 class Event(Part):
     """Something that happens to a group at a time: exactly one of the actions; ``every`` repeats it to the end."""
 
@@ -144,6 +123,9 @@ class Event(Part):
         if len(named) != 1:
             raise ValueError(f"an event needs exactly one action ({', '.join(ACTIONS)}), not {len(named)}")
         return self
+
+
+ACTIONS = tuple(name for name in Event.model_fields if name not in ("at", "every"))
 
 
 class Chaos(Part):

@@ -25,42 +25,35 @@ Convert = Callable[[Any], Any]
 def key_to_json(record_type: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
     """Return a decoded key as JSON-ready values."""
     message = record_schema(record_type, family).key
-    return {} if message is None else _to_json(layout(message, message.versions.start), fields)
+    return {} if message is None else _converted(layout(message, message.versions.start), fields, bytes_to_text)
 
 
 def value_to_json(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
     """Return a decoded value as JSON-ready values."""
-    return _to_json(layout(record_schema(record_type, family).value, version), fields)
+    return _converted(layout(record_schema(record_type, family).value, version), fields, bytes_to_text)
 
 
 def key_from_json(record_type: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
     """Return the decoded key of this JSON; raises EncodeError for bad base64."""
     message = record_schema(record_type, family).key
-    return {} if message is None else _from_json(layout(message, message.versions.start), fields)
+    return {} if message is None else _converted(layout(message, message.versions.start), fields, _text_to_bytes)
 
 
 def value_from_json(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
     """Return the decoded value of this JSON; raises EncodeError for bad base64."""
-    return _from_json(layout(record_schema(record_type, family).value, version), fields)
+    return _converted(layout(record_schema(record_type, family).value, version), fields, _text_to_bytes)
 
 
-def _to_json(struct: Struct, fields: Fields) -> Fields:
-    converted: Fields = _converter(struct, bytes_to_text)(fields)
+def _converted(struct: Struct, fields: Fields, convert_bytes: Convert) -> Fields:
+    converted: Fields = _converter(struct, convert_bytes)(fields)
     if TRAILING_BYTES in fields:
-        converted[TRAILING_BYTES] = bytes_to_text(fields[TRAILING_BYTES])
-    return converted
-
-
-def _from_json(struct: Struct, fields: Fields) -> Fields:
-    converted: Fields = _converter(struct, _text_to_bytes)(fields)
-    if TRAILING_BYTES in fields:
-        converted[TRAILING_BYTES] = _text_to_bytes(fields[TRAILING_BYTES])
+        converted[TRAILING_BYTES] = convert_bytes(fields[TRAILING_BYTES])
     return converted
 
 
 def blob_from_json(message: str, version: int, fields: Fields) -> Fields:
     """Return the decoded fields of an embedded message from their JSON; raises EncodeError for bad base64."""
-    return _from_json(layout(embedded_schemas()[message].message, version), fields)
+    return _converted(layout(embedded_schemas()[message].message, version), fields, _text_to_bytes)
 
 
 def bytes_to_text(data: bytes) -> str:

@@ -21,6 +21,7 @@ from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.connect.describe import worker_ranges
+from coordinator_core.groups.connect.replay import offered
 from coordinator_core.groups.connect.state import (
     Assignor,
     ConnectGroup,
@@ -33,10 +34,7 @@ from coordinator_core.groups.connect.state import (
     units,
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.record_fields.coordinator_requests import (
-    ConnectGroupHeartbeatAssignor,
-    ConnectGroupHeartbeatRequest,
-)
+from coordinator_core.record_fields.coordinator_requests import ConnectGroupHeartbeatRequest
 from coordinator_core.records import Fields
 
 FENCE = "connect worker fenced"
@@ -107,7 +105,7 @@ def _serve_member(
     memory = memory_of(op)
     group_id, member_id, epoch, known = data["groupId"], data["memberId"], data["memberEpoch"], member.member_epoch or 0
     given = data["clientAssignors"]
-    assignors = member.assignors if given is None else [_assignor(assignor) for assignor in given]
+    assignors = member.assignors if given is None else [offered(assignor) for assignor in given]
     group_epoch = update_worker(op, request, group, group_id, member, assignors, data["instanceId"])
     if data["rebalanceTimeoutMs"] > 0:
         memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]
@@ -125,17 +123,6 @@ def _serve_member(
     if group_epoch > (group.assignment_epoch or 0) and member_id in group.members and _computes(op, group, data):
         answer["errorCode"] = int(ErrorCode.COMPUTE_ASSIGNMENT)
     return answer
-
-
-def _assignor(fields: ConnectGroupHeartbeatAssignor) -> Assignor:
-    return Assignor(
-        fields["name"],
-        fields["minimumVersion"],
-        fields["maximumVersion"],
-        fields["reason"],
-        fields["version"],
-        fields["metadata"],
-    )
 
 
 def _leave_for_a_while(op: Operation, group_id: str, member: ConnectMember, instance_id: str | None) -> None:

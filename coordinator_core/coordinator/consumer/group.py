@@ -15,7 +15,7 @@ from coordinator_core.coordinator.consumer.records import partition_metadata_tom
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.record_templates import Unwritten, tombstones_of_all
-from coordinator_core.coordinator.subscriptions import Subscriptions
+from coordinator_core.coordinator.subscriptions import Subscriptions, count
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group_type import GroupType
@@ -159,8 +159,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         self.subscriptions.count_member(member, by)
         if member.classic is not None:
             self.classic_members += by
-            for protocol in member.classic.supported_protocols:
-                _count(self.classic_protocols, protocol.name, by)
+            count(self.classic_protocols, (protocol.name for protocol in member.classic.supported_protocols), by)
 
     def _follow_regex(
         self, record: ConsumerGroupRegularExpressionRecord, log: CoordinatorShard
@@ -214,11 +213,3 @@ def subscriber(member: ConsumerMember) -> Subscriber:
     return Subscriber(
         tuple(member.subscribed_topic_names), member.subscribed_topic_regex, member.instance_id, member.rack_id
     )
-
-
-def _count(counts: dict[str, int], key: str, by: int) -> None:
-    count = counts.get(key, 0) + by
-    if count > 0:
-        counts[key] = count
-    else:
-        counts.pop(key, None)

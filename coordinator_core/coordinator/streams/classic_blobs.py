@@ -49,9 +49,7 @@ def thread_info(metadata: bytes) -> ThreadInfo:
     """Read a thread's subscription; raises DecodeError if it is not one of Streams."""
     blob, nested = _subscription(metadata)
     info = nested.fields
-    tags = {
-        tag["key"].decode(errors="replace"): tag["value"].decode(errors="replace") for tag in info.get("clientTags", ())
-    }
+    tags = {_text(tag["key"]): _text(tag["value"]) for tag in info.get("clientTags", ())}
     standby = {_task(task) for task in info["standbyTasks"]} if "standbyTasks" in info else None
     listed = blob.fields.get("ownedPartitions", ())
     owned = {(topic["topic"], number) for topic in listed for number in topic["partitions"]}

@@ -22,12 +22,14 @@ from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks,
     ConnectWorkerGroupCurrentMemberAssignmentRecord,
     ConnectWorkerGroupCurrentMemberAssignmentValue,
+    ConnectWorkerGroupMemberMetadataAssignor,
     ConnectWorkerGroupMemberMetadataRecord,
     ConnectWorkerGroupMetadataRecord,
     ConnectWorkerGroupTargetAssignmentConnectorsTasks,
     ConnectWorkerGroupTargetAssignmentMember,
     ConnectWorkerGroupTargetAssignmentRecord,
 )
+from coordinator_core.record_fields.coordinator_requests import ConnectGroupHeartbeatAssignor
 from coordinator_core.records import AnyRecord, ConnectRecordType
 
 _Assignment = ConnectWorkerGroupTargetAssignmentMember | ConnectWorkerGroupCurrentMemberAssignmentValue
@@ -79,18 +81,14 @@ def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetada
     member.client_host = value["clientHost"]
     member.instance_id = value["instanceId"]
     member.group_epoch = value["groupEpoch"]
-    member.assignors = [
-        Assignor(
-            assignor["name"],
-            assignor["minimumVersion"],
-            assignor["maximumVersion"],
-            assignor["reason"],
-            assignor["version"],
-            assignor["metadata"],
-        )
-        for assignor in value["assignors"]
-    ]
+    member.assignors = [offered(assignor) for assignor in value["assignors"]]
     return NO_VIOLATIONS
+
+
+def offered(fields: ConnectWorkerGroupMemberMetadataAssignor | ConnectGroupHeartbeatAssignor) -> Assignor:
+    """Return an assignor that a worker offers, in a record or a heartbeat."""
+    versions = fields["minimumVersion"], fields["maximumVersion"]
+    return Assignor(fields["name"], *versions, fields["reason"], fields["version"], fields["metadata"])
 
 
 def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> Violations:

@@ -6,7 +6,6 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_re
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
-from coordinator_core.simulator.ground_truth import TrueCause
 
 HEARTBEAT_VERSION = 1
 
@@ -40,19 +39,7 @@ class Consumer(ReconcilingClient):
     def beat(self) -> None:
         """Send a heartbeat with what changed since the last one."""
         data = self.identity(self.epoch) | self._news | {"instanceId": self.setup.instance_id}
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
-
-    def _why(self) -> tuple[TrueCause, ...]:
-        """What this heartbeat changes beside the membership."""
-        names = self._news.get("subscribedTopicNames")
-        if self.epoch == 0 or names is None:
-            return ()
-        live = self.shard.memory.live.get(self.group_id)
-        known = live.log.members.get(self.member_id) if isinstance(live, LiveConsumerGroup) else None
-        if known is None:
-            return ()
-        changed = set(names) ^ set(known.subscribed_topic_names)
-        return (TrueCause("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self.subscription_changed())
 
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to these topics with the next heartbeat."""

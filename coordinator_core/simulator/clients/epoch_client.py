@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.wire.primitives import uuid_text
 
 
@@ -16,6 +18,7 @@ class EpochClient(Client):
     """A client whose whole membership uses one API, ``heartbeat_api``."""
 
     heartbeat_api: ClassVar[str]
+    _news: Fields
 
     def reset(self) -> None:
         """Choose a new member id, as a new process does."""
@@ -29,6 +32,15 @@ class EpochClient(Client):
     def identity(self, epoch: int) -> Fields:
         """Return the fields of every heartbeat: group, member and epoch."""
         return {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
+
+    def subscription_changed(self) -> tuple[TrueCause, ...]:
+        """Return what this heartbeat changes beside the membership: the topics by name."""
+        names, live = self._news.get("subscribedTopicNames"), self.shard.memory.live.get(self.group_id)
+        known = live.log.members.get(self.member_id) if isinstance(live, LiveEpochGroup) else None
+        if self.epoch == 0 or names is None or known is None:
+            return ()
+        changed = set(names) ^ set(known.subscribed_topic_names)
+        return (TrueCause("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
 
     def refused(self, api: str, error: ErrorCode) -> None:
         """Join again without work if fenced; stop if not accepted."""
@@ -53,7 +65,7 @@ class ReconcilingClient(EpochClient):
         """Return to epoch 0, with nothing to give up and nothing to report."""
         self.epoch = 0
         self._revoking = False
-        self._news: Fields = {}
+        self._news = {}
 
     def reconcile(self, *, asked_back: bool, changed: bool) -> None:
         """After a response: give up ``asked_back`` first, and take over what is ``changed`` after that."""

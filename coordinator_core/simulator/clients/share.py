@@ -7,7 +7,6 @@ from coordinator_core.coordinator.share.partitions import assignment_pending
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import EpochClient
-from coordinator_core.simulator.ground_truth import TrueCause
 
 HEARTBEAT_VERSION = 1
 
@@ -34,7 +33,7 @@ class ShareConsumer(EpochClient):
     def abandon(self) -> None:
         """Return to epoch 0."""
         self.epoch = 0
-        self._news: Fields = {}
+        self._news = {}
 
     def join(self) -> None:
         """Send the first heartbeat, with the subscription."""
@@ -44,15 +43,7 @@ class ShareConsumer(EpochClient):
     def beat(self) -> None:
         """Send a heartbeat with what changed since the last one."""
         data = self.identity(self.epoch) | self._news
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
-
-    def _why(self) -> tuple[TrueCause, ...]:
-        names, live = self._news.get("subscribedTopicNames"), self.shard.memory.live.get(self.group_id)
-        known = live.log.members.get(self.member_id) if isinstance(live, LiveShareGroup) else None
-        if self.epoch == 0 or names is None or known is None:
-            return ()
-        changed = set(names) ^ set(known.subscribed_topic_names)
-        return (TrueCause("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self.subscription_changed())
 
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to these topics with the next heartbeat."""
