@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups.setting_bounds import BOUNDS
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
@@ -179,7 +180,6 @@ class GroupConfig:
             InputError: a name is unknown, a value is not a number, or it is below a fixed minimum.
         """
         values: dict[str, Any] = {}
-        bounds = _BOUNDS | _BOUNDS_OF_KIP_1071 if kip_1071 else _BOUNDS
         for name, value in settings.items():
             key = name.replace(".", "_")
             if kip_1071:
@@ -192,40 +192,30 @@ class GroupConfig:
             if kip_1071 and key == "streams_assignor_name":
                 values[key] = _streams_assignor(name, value)
                 continue
-            if key not in bounds:
+            if key not in _BOUNDS or (key in _OF_KIP_1071 and not kip_1071):
                 raise InputError(f"Unknown group config name: {name}")
-            lowest, highest = bounds[key]
-            number = _int(name, value, _MAX_LONG if highest == _MAX_LONG else _MAX_INT)
+            lowest, highest = _BOUNDS[key]
+            number = _int(name, value, _MAX_LONG if key == "streams_acceptable_recovery_lag" else _MAX_INT)
             if isinstance(lowest, str):
                 number = max(number, getattr(broker, lowest))
             elif number < lowest:
                 raise InputError(f"{name}: {number} is too small")
-            values[key] = min(number, getattr(broker, highest) if isinstance(highest, str) else highest)
+            values[key] = min(number, getattr(broker, highest)) if highest else number
         return replace(cls.default(broker), **values)
 
 
-def _bounds(prefix: str, setting: str) -> tuple[str, str]:
-    return f"group_{prefix}_min_{setting}", f"group_{prefix}_max_{setting}"
-
-
-_BOUNDS: dict[str, tuple[str | int, str | int]] = {
-    f"{prefix}_{setting}": _bounds(prefix, setting)
-    for prefix in ("consumer", "share", "streams")
-    for setting in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
-} | {
-    **{
-        f"share_{setting}": _bounds("share", setting)
-        for setting in ("record_lock_duration_ms", "delivery_count_limit", "partition_max_record_locks")
-    },
-    "streams_num_standby_replicas": (0, "group_streams_max_standby_replicas"),
-    "streams_initial_rebalance_delay_ms": (0, _MAX_INT),
-}
-"""Lowest and highest value of each setting: the broker's setting of that name, or a number."""
-_BOUNDS_OF_KIP_1071: dict[str, tuple[str | int, str | int]] = {
-    "streams_acceptable_recovery_lag": (0, _MAX_LONG),
-    "streams_num_warmup_replicas": (0, "group_streams_max_warmup_replicas"),
-    "streams_task_offset_interval_ms": ("group_streams_min_task_offset_interval_ms", _MAX_INT),
-}
+_BOUNDS: dict[str, tuple[int | str, str | None]] = {
+    name.replace(".", "_"): (
+        lowest.replace(".", "_") if isinstance(lowest, str) else lowest,
+        highest and highest.replace(".", "_"),
+    )
+    for name, (lowest, highest) in BOUNDS.items()
+} | {"streams_initial_rebalance_delay_ms": (0, None)}
+"""Lowest and highest value of each setting: a number, or the field of the broker's setting (None: no bound)."""
+_OF_KIP_1071 = frozenset(
+    ("streams_acceptable_recovery_lag", "streams_num_warmup_replicas", "streams_task_offset_interval_ms")
+)
+"""Settings that the document defines beyond the release."""
 _OTHER_GROUP_SETTINGS = frozenset(
     ("consumer_assignor_offload_enable", "share_assignor_offload_enable", "streams_assignor_offload_enable")
 )

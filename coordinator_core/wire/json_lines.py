@@ -8,7 +8,6 @@ does not decode is printed with the reason and its bytes in base64.
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Kind
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
 from coordinator_core.wire.cursor import RowBytes
-from coordinator_core.wire.kafka_json import key_to_json, value_to_json
+from coordinator_core.wire.kafka_json import bytes_to_text, compact_text, key_to_json, value_to_json
 from coordinator_core.wire.message_layout import Array, Node, Scalar, Sized, Slot, Struct, layout
 from coordinator_core.wire.record_codec import TRAILING_BYTES, decode_record, record_schema
 from coordinator_core.wire.schema import record_schemas
@@ -58,11 +57,7 @@ class Place(NamedTuple):
 
 def line(row: dict[str, object], place: Place) -> str:
     """One row of LOG_COLUMNS as a JSON object, without a line end."""
-    return _text(_object(row, place))
-
-
-def _text(value: Fields) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return compact_text(_object(row, place))
 
 
 def _object(row: Fields, place: Place) -> Fields:
@@ -102,7 +97,7 @@ def _decoded(key: bytes | None, value: bytes | None, family: Family) -> Fields:
 
 
 def _base64(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode()
+    return None if data is None else bytes_to_text(data)
 
 
 class Lines(NamedTuple):
@@ -122,7 +117,7 @@ def lines(columns: pa.RecordBatch, place: Place) -> Lines:
     if left.any():
         objects = [_object(row, place) for row in columns.filter(pa.array(left)).to_pylist()]
         errors = [f"offset {row['offset']}: {row['error']}" for row in objects if "error" in row]
-        alone = Plain(pa.array([_text(row) + "\n" for row in objects], text_columns.TEXT))
+        alone = Plain(pa.array([compact_text(row) + "\n" for row in objects], text_columns.TEXT))
         rendered.append((np.flatnonzero(left), text_columns.laid_out([alone], len(objects))))
     return Lines(text_columns.merged(rendered, columns.num_rows), errors)
 
@@ -193,7 +188,7 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
     yield from text_columns.integers(column("offset"))
     yield Const(',"timestamp":')
     yield from text_columns.integers(column("timestamp"))
-    yield Const(f',{_text(place.names)[1:-1]},"batchBase":')
+    yield Const(f',{compact_text(place.names)[1:-1]},"batchBase":')
     yield from text_columns.integers(column("batch_base_offset"))
     yield Const(',"batchLast":')
     yield from text_columns.integers(column("batch_last_offset"))

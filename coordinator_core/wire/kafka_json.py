@@ -7,6 +7,7 @@ as Kafka cannot distinguish it from an absent one. Bytes that no schema describe
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from functools import lru_cache
@@ -59,6 +60,11 @@ def blob_from_json(message: str, version: int, fields: Fields) -> Fields:
 def bytes_to_text(data: bytes) -> str:
     """Return bytes as JSON has them: base64."""
     return b64encode(data).decode("ascii")
+
+
+def compact_text(value: Fields) -> str:
+    """Return JSON without white space, as Kafka's tools print it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _text_to_bytes(text: str) -> bytes:

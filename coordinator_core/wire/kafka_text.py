@@ -8,8 +8,6 @@ and ``printed_value`` make keys and values from the JSON in such lines.
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +20,7 @@ from coordinator_core.wire.embedded import AnyBlob, decode_blob, encode_blob
 from coordinator_core.wire.kafka_json import (
     blob_from_json,
     bytes_to_text,
+    compact_text,
     key_from_json,
     key_to_json,
     value_from_json,
@@ -67,9 +66,9 @@ def formatted(record: LogRecord, types: frozenset[int], family: Family) -> str |
     decoded = decode_record(record.key, record.value, family)
     key = {"type": decoded.type, "data": key_to_json(decoded.type, decoded.key, family)}
     if decoded.value is None or decoded.value_version is None:
-        return _text({"key": key, "value": None})
+        return compact_text({"key": key, "value": None})
     data = value_to_json(decoded.type, decoded.value_version, decoded.value, family)
-    return _text({"key": key, "value": {"version": decoded.value_version, "data": data}})
+    return compact_text({"key": key, "value": {"version": decoded.value_version, "data": data}})
 
 
 def batch_line(batch: BatchHeader, *, valid: bool = True) -> str:
@@ -124,7 +123,7 @@ def _kraft(value: bytes | None, control: ControlRecord) -> str:
         return f" controlType: {control.name}({control.type}) {error}"
     if fields is None:
         return f" controlType: {control.name}({control.type})"
-    return f" {KRAFT[control.name]} {_text(fields)}"
+    return f" {KRAFT[control.name]} {compact_text(fields)}"
 
 
 def _contents(record: LogRecord, family: Family) -> str:
@@ -140,15 +139,15 @@ def _contents(record: LogRecord, family: Family) -> str:
         return f" key: {_key(decoded, family)} payload: <DELETE>"
     data = value_to_json(decoded.type, version, value, family)
     if family is Family.METADATA:
-        return f" payload: {_text({'type': decoded.type_name, 'version': version, 'data': data})}"
+        return f" payload: {compact_text({'type': decoded.type_name, 'version': version, 'data': data})}"
     if family is Family.GROUP and decoded.type == RecordType.GROUP_METADATA and value["protocolType"] == "consumer":
         for shown, member in zip(data["members"], value["members"], strict=True):
             shown.update({name: _expanded(message, member[name]) for name, message in BLOBS.items()})
-    return f" key: {_key(decoded, family)} payload: {_text({'version': str(version), 'data': data})}"
+    return f" key: {_key(decoded, family)} payload: {compact_text({'version': str(version), 'data': data})}"
 
 
 def _key(decoded: DecodedRecord, family: Family) -> str:
-    return _text({"type": str(decoded.type), "data": key_to_json(decoded.type, decoded.key, family)})
+    return compact_text({"type": str(decoded.type), "data": key_to_json(decoded.type, decoded.key, family)})
 
 
 def _expanded(message: str, data: bytes | None) -> object:
@@ -166,7 +165,7 @@ def _expanded(message: str, data: bytes | None) -> object:
 
 def _json(value: object) -> object:
     if isinstance(value, bytes):
-        return b64encode(value).decode()
+        return bytes_to_text(value)
     if isinstance(value, dict):
         return {name: _json(item) for name, item in value.items()}
     return [_json(item) for item in value] if isinstance(value, list) else value
@@ -174,10 +173,6 @@ def _json(value: object) -> object:
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _text(value: Fields) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 NOT_PRINTED: Final = "(not printed)"

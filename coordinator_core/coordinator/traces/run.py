@@ -204,34 +204,13 @@ class _Trace:
         self.memory = memory
         coordinator.take_over(memory, self.topics, step["t_ms"])
 
-    def delete_group(self, step: Step) -> None:
-        outcome = coordinator.delete_group(self.memory, self.topics, step["t_ms"], step["group_id"])
+    def administer(self, step: Step) -> None:
+        operation, arguments = _OPERATIONS[step["op"]]
+        outcome = operation(self.memory, self.topics, step["t_ms"], *arguments(self, step))
         self.compare_outcome(outcome, step)
-
-    def prepare_delete(self, step: Step) -> None:
-        outcome = coordinator.prepare_delete(self.memory, self.topics, step["t_ms"], self.group_id)
-        self.compare_outcome(outcome, step)
+        self.compare("response", outcome.response, step.get("response"))
         effect = "delete_share_group_state"
         self.compare(effect, outcome.effects.get(effect), step.get(effect))
-
-    def share_offsets_deleted(self, step: Step) -> None:
-        deleted = coordinator.share_offsets_deleted(
-            self.memory, self.topics, step["t_ms"], self.group_id, step["topics"]
-        )
-        self.compare_outcome(deleted, step)
-        self.compare("response", deleted.response, step.get("response"))
-
-    def share_state(self, step: Step) -> None:
-        partitions = {partition["topic_id"]: partition["partitions"] for partition in step["topic_partitions"]}
-        succeeded = step["op"] == "initialize_share_group_state"
-        answer = coordinator.share_state_initialized if succeeded else coordinator.share_state_not_initialized
-        outcome = answer(self.memory, self.topics, step["t_ms"], self.group_id, partitions)
-        self.compare_outcome(outcome, step)
-
-    def share_cleanup(self, step: Step) -> None:
-        topic_ids = step["deleted_topic_ids"]
-        outcome = coordinator.clean_up_share_state(self.memory, self.topics, step["t_ms"], topic_ids)
-        self.compare_outcome(outcome, step)
 
     def describe(self, step: Step) -> None:
         api = step["api"]
@@ -253,18 +232,33 @@ class _Trace:
         self.compare("timers_armed", armed, step["timers_armed"])
 
 
+def _partitions(step: Step) -> dict[str, Any]:
+    return {partition["topic_id"]: partition["partitions"] for partition in step["topic_partitions"]}
+
+
+_OPERATIONS: dict[str, tuple[Callable[..., RequestOutcome], Callable[[_Trace, Step], tuple[Any, ...]]]] = {
+    "delete_group": (coordinator.delete_group, lambda trace, step: (step["group_id"],)),
+    "prepare_delete_group": (coordinator.prepare_delete, lambda trace, step: (trace.group_id,)),
+    "share_offsets_deleted": (coordinator.share_offsets_deleted, lambda trace, step: (trace.group_id, step["topics"])),
+    "initialize_share_group_state": (
+        coordinator.share_state_initialized,
+        lambda trace, step: (trace.group_id, _partitions(step)),
+    ),
+    "uninitialize_share_group_state": (
+        coordinator.share_state_not_initialized,
+        lambda trace, step: (trace.group_id, _partitions(step)),
+    ),
+    "share_cleanup": (coordinator.clean_up_share_state, lambda trace, step: (step["deleted_topic_ids"],)),
+}
+"""Operations that are no requests of members, with their arguments."""
+
 _STEPS: dict[str, Callable[[_Trace, Step], None]] = {
     "request": _Trace.request,
     "advance": _Trace.advance,
     "metadata": _Trace.metadata,
     "executor": _Trace.executor,
     "group_config": _Trace.group_config,
-    "delete_group": _Trace.delete_group,
-    "prepare_delete_group": _Trace.prepare_delete,
-    "share_offsets_deleted": _Trace.share_offsets_deleted,
-    "initialize_share_group_state": _Trace.share_state,
-    "uninitialize_share_group_state": _Trace.share_state,
-    "share_cleanup": _Trace.share_cleanup,
+    **dict.fromkeys(_OPERATIONS, _Trace.administer),
     "describe": _Trace.describe,
     "fail_over": _Trace.fail_over,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, cast
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.described import DescribedShareOffset, DescribedSharePartition
@@ -12,28 +12,10 @@ from coordinator_core.groups.share.delivery import DeliveryState, state_name
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import UNSET, SharePartition, SharePartitionState, ShareStateLog
 
-NO_STATE: Final[DescribedSharePartition] = {
-    "topic": "",
-    "partition": -1,
-    "status": "unknown",
-    "startOffset": None,
-    "nextOffset": None,
-    "endOffset": None,
-    "logEndOffset": None,
-    "lag": None,
-    "deliveryCompleteCount": None,
-    "available": None,
-    "acknowledged": None,
-    "archiving": None,
-    "archived": None,
-    "unknown": None,
-    "stateEpoch": None,
-    "leaderEpoch": None,
-    "snapshotEpoch": None,
-    "logPartition": None,
-    "logOffset": None,
-    "counts": None,
-}
+NO_STATE: Final = cast(
+    DescribedSharePartition,
+    {**dict.fromkeys(DescribedSharePartition.__annotations__), "topic": "", "partition": -1, "status": "unknown"},
+)
 """A share partition of which the log shows no state, without its name and end offset."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
@@ -188,27 +188,22 @@ def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | Non
     """Return the subtopologies, with the partition counts that were decided for internal topics if the topology
     is ready.
     """
-    if configured is not None and configured.problem is None:
-        return [
-            ShownSubtopology(
-                subtopology_id,
-                sorted(subtopology.source_topics),
-                sorted(subtopology.repartition_sink_topics),
-                [*subtopology.repartition_source_topics.values()],
-                [*subtopology.state_changelog_topics.values()],
-            )
-            for subtopology_id, subtopology in configured.subtopologies.items()
-        ]
+    is_ready = configured is not None and configured.problem is None
+    recorded = [(subtopology.subtopology_id, subtopology) for subtopology in topology.subtopologies]
     return [
         ShownSubtopology(
-            subtopology.subtopology_id,
+            subtopology_id,
             sorted(subtopology.source_topics),
             sorted(subtopology.repartition_sink_topics),
-            subtopology.repartition_source_topics,
-            subtopology.state_changelog_topics,
+            _listed(subtopology.repartition_source_topics),
+            _listed(subtopology.state_changelog_topics),
         )
-        for subtopology in topology.subtopologies
+        for subtopology_id, subtopology in (configured.subtopologies.items() if configured and is_ready else recorded)
     ]
+
+
+def _listed(topics: Mapping[str, InternalTopic] | list[InternalTopic]) -> list[InternalTopic]:
+    return topics if isinstance(topics, list) else list(topics.values())
 
 
 def are_hidden(configured: ConfiguredTopology | None, *, kip_1071: bool) -> bool:
