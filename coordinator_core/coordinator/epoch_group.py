@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+from coordinator_core.groups.epochs import INITIAL_EPOCH, NO_PREVIOUS_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.records import Fields
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import AnyRecord, Fields
 
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 """Topics are checked again after this time even if nothing requests it: in effect never."""
@@ -25,6 +26,15 @@ def heartbeat_response(member_id: str, epoch: int, **fields: object) -> Fields:
         "heartbeatIntervalMs": 0,
         **fields,
     }
+
+
+MemberT = TypeVar("MemberT", bound=EpochMember)
+
+
+def empty_member(member_type: type[MemberT], member_id: str, state: int, **fields: object) -> MemberT:
+    """Return a member before anything is known about it, in the state of members that have nothing to do."""
+    known: dict[str, Any] = {"client_id": "", "client_host": "", "member_epoch": 0, **fields}
+    return member_type(member_id, state=state, previous_member_epoch=NO_PREVIOUS_EPOCH, **known)
 
 
 StateT = TypeVar("StateT", bound=EpochGroup[Any, Any])
@@ -68,6 +78,13 @@ class LiveEpochGroup(Generic[StateT]):
     def is_empty(self) -> bool:
         """Whether the group has no members."""
         return not self.log.members
+
+    def _apply(self, record: AnyRecord, log: CoordinatorShard) -> None:
+        """Apply a record to the log state; ``log`` holds the new state of a group that the record makes."""
+        log.apply(record)
+        state = log.groups[self.group_id].state
+        if isinstance(state, type(self.log)):
+            self.log = state
 
     def metadata_expired(self, now: int) -> bool:
         """Whether the group's topics have to be checked again."""

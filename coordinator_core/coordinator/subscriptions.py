@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from coordinator_core.groups.consumer.state import ConsumerMember
@@ -43,6 +43,15 @@ class Subscriptions:
     def count_resolution(self, topics: Iterable[str], by: int) -> None:
         """Count topics that a regex now matches (1) or no longer matches (-1)."""
         count(self.by_regex, topics, by)
+
+    def exchange(self, counts: dict[str, int], old: Collection[str], new: Collection[str]) -> tuple[set[str], set[str]]:
+        """Count topics in the place of others; return those that are subscribed now, and those that no longer are."""
+        names = *old, *new
+        before = self.among(names)
+        count(counts, old, -1)
+        count(counts, new, 1)
+        after = self.among(names)
+        return after - before, before - after
 
     def are_homogeneous(self, members: int) -> bool:
         """Whether all members have the same subscription: equal names, or one regex and no names."""

@@ -113,12 +113,6 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
                 self._follow_target(record.key["memberId"])
         return topics
 
-    def _apply(self, record: AnyRecord, log: CoordinatorShard) -> None:
-        log.apply(record)
-        state = log.groups[self.group_id].state
-        if isinstance(state, ConsumerGroup):
-            self.log = state
-
     def _follow_assignment(self, record: ConsumerGroupCurrentMemberAssignmentRecord, log: CoordinatorShard) -> None:
         member_id = record.key["memberId"]
         old = self.log.members.get(member_id)
@@ -171,14 +165,8 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         self._apply(record, log)
         new = self.log.regexes.get(regex)
         self.view.resolve(regex, None if new is None else new.topics)
-        topics = [*(old.topics if old else ()), *(new.topics if new else ())]
-        before = self.subscriptions.among(topics)
-        if old is not None:
-            self.subscriptions.count_resolution(old.topics, -1)
-        if new is not None:
-            self.subscriptions.count_resolution(new.topics, 1)
-        after = self.subscriptions.among(topics)
-        return after - before, before - after
+        counts = self.subscriptions.by_regex
+        return self.subscriptions.exchange(counts, old.topics if old else (), new.topics if new else ())
 
     def _follow_target(self, member_id: str) -> None:
         target = self.log.targets.get(member_id)

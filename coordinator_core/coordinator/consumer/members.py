@@ -6,28 +6,20 @@ from dataclasses import replace
 
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.epoch_group import empty_member
 from coordinator_core.coordinator.lookup import check_released
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.record_templates import member_tombstones, target_assignment
 from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
-from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 
 
 def new_member(member_id: str) -> ConsumerMember:
     """Return a member before anything is known about it."""
-    return ConsumerMember(
-        member_id,
-        client_id="",
-        client_host="",
-        member_epoch=0,
-        previous_member_epoch=NO_PREVIOUS_EPOCH,
-        state=ConsumerMemberState.STABLE,
-        subscribed_topic_regex="",
-    )
+    return empty_member(ConsumerMember, member_id, ConsumerMemberState.STABLE, subscribed_topic_regex="")
 
 
 def joining_static(

@@ -55,11 +55,8 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
         member_id = record.member_id or ""
         old = self.log.members.get(member_id)
         old_names = () if old is None else tuple(old.subscribed_topic_names)
-        log.apply(record)
+        self._apply(record, log)
         self.pending = None
-        state = log.groups[self.group_id].state
-        if isinstance(state, ShareGroup):
-            self.log = state
         if record.type == RecordType.SHARE_GROUP_MEMBER_METADATA:
             return self._follow_member(member_id, old_names)
         if record.type == RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER:
@@ -77,16 +74,12 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
 
     def _follow_member(self, member_id: str, old_names: tuple[str, ...]) -> tuple[set[str], set[str]]:
         new = self.log.members.get(member_id)
-        names = (*old_names, *(() if new is None else new.subscribed_topic_names))
-        before = self.subscriptions.among(names)
-        self.subscriptions.count_names(old_names, -1)
         if new is None:
             self.view.remove_member(member_id)
         else:
-            self.subscriptions.count_names(new.subscribed_topic_names, 1)
             self.view.put_member(member_id, subscriber(new))
-        after = self.subscriptions.among(names)
-        return after - before, before - after
+        new_names = () if new is None else new.subscribed_topic_names
+        return self.subscriptions.exchange(self.subscriptions.by_name, old_names, new_names)
 
 
 def subscriber(member: ShareMember) -> Subscriber:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from coordinator_core.assignors.coordinator_view import Subscriber
-from coordinator_core.coordinator.epoch_group import heartbeat_response
+from coordinator_core.coordinator.epoch_group import empty_member, heartbeat_response
 from coordinator_core.coordinator.lookup import check_capacity, check_member_epoch, group_of, member_of, same_units
 from coordinator_core.coordinator.member_timers import expect_heartbeat, session_key
 from coordinator_core.coordinator.operation import Operation
@@ -17,7 +17,7 @@ from coordinator_core.coordinator.share import partitions, records
 from coordinator_core.coordinator.share.group import LiveShareGroup, subscriber
 from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.record_types import SHARE_RECORDS
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
 from coordinator_core.record_fields.coordinator_requests import ShareGroupHeartbeatRequest
@@ -39,7 +39,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     check_capacity(group, op.memory.config.group_share_max_size, member_id)
     member = group.log.members.get(member_id) if epoch == 0 else member_of(group.log.members, member_id, group_id)
     if member is None:
-        member = _new_member(member_id)
+        member = empty_member(ShareMember, member_id, MEMBER_STATE_STABLE)
     why = f", and it does not match the previous member epoch ({member.previous_member_epoch})"
     check_member_epoch("share", member, epoch, lambda: True, why)
     updated = _updated(member, request, data)
@@ -81,17 +81,6 @@ def _group(op: Operation, group_id: str, *, joins: bool) -> LiveShareGroup:
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
     return group_of(op, group_id, LiveShareGroup)
-
-
-def _new_member(member_id: str) -> ShareMember:
-    return ShareMember(
-        member_id,
-        client_id="",
-        client_host="",
-        member_epoch=0,
-        previous_member_epoch=NO_PREVIOUS_EPOCH,
-        state=MEMBER_STATE_STABLE,
-    )
 
 
 def _updated(member: ShareMember, request: Request, data: ShareGroupHeartbeatRequest) -> ShareMember:

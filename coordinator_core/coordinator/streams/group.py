@@ -113,10 +113,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         # Before the record is applied: afterwards it is not known any more which tasks the member had.
         if moves and old is not None:
             self._note(old, holds=False)
-        log.apply(record)
-        state = log.groups[self.group_id].state
-        if isinstance(state, StreamsGroup):
-            self.log = state
+        self._apply(record, log)
         new = self.log.members.get(member_id)
         if moves and new is not None:
             self._note(new, holds=True)

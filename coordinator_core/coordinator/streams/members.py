@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from coordinator_core.coordinator.epoch_group import empty_member
 from coordinator_core.coordinator.lookup import check_released
 from coordinator_core.coordinator.member_timers import cancel_all
 from coordinator_core.coordinator.operation import Operation
@@ -11,7 +12,7 @@ from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import Endpoint, StreamsMember, StreamsMemberState
 from coordinator_core.record_fields.coordinator_requests import (
@@ -22,16 +23,7 @@ from coordinator_core.record_fields.coordinator_requests import (
 
 def new_member(member_id: str) -> StreamsMember:
     """Return a member before anything is known about it."""
-    return StreamsMember(
-        member_id,
-        client_id="",
-        client_host="",
-        member_epoch=0,
-        previous_member_epoch=NO_PREVIOUS_EPOCH,
-        state=StreamsMemberState.STABLE,
-        topology_epoch=-1,
-        process_id="",
-    )
+    return empty_member(StreamsMember, member_id, StreamsMemberState.STABLE, topology_epoch=-1, process_id="")
 
 
 def joining_static(
