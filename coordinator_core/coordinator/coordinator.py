@@ -42,10 +42,8 @@ from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.connect.state import is_to_be_downgraded
 from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
-from coordinator_core.groups.consumer.state import ConsumerMemberState
 from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
 from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
-from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields, RecordType
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
@@ -247,12 +245,6 @@ def take_over(memory: CoordinatorState, topics: TopicImage, now: int) -> Request
     return _operation(_take_over)(memory, topics, now)
 
 
-_REVOKING = {
-    LiveConsumerGroup: ConsumerMemberState.UNREVOKED_PARTITIONS,
-    LiveStreamsGroup: StreamsMemberState.UNREVOKED_TASKS,
-}
-
-
 def _take_over(operation: Operation) -> None:
     """Give every member a session, and time to revoke what it still has to; wait for missing share state from now."""
     if isinstance(operation.memory, ConnectCoordinatorState):
@@ -269,7 +261,7 @@ def _take_over(operation: Operation) -> None:
             for member_id in group.view.members if isinstance(group, LiveConsumerGroup) else group.log.members:
                 expect_heartbeat(operation, group, member_id)
                 member = group.log.members.get(member_id)
-                if member is not None and member.state == _REVOKING[type(group)]:
+                if member is not None:
                     expect_revocation(operation, group, member)
 
 

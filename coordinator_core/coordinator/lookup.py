@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coordinator_core.coordinator.classic import responses
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.connect.state import ConnectMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
 from coordinator_core.record_fields.coordinator_requests import LeaveGroupRequest
 from coordinator_core.records import Fields
@@ -32,6 +34,12 @@ def group_of(op: Operation, group_id: str, wanted: type[LiveT]) -> LiveT:
     if not isinstance(group, wanted):
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {wanted.type.lower()} group.")
     return group
+
+
+def no_upgrade(classic: LiveClassicGroup, wanted: type[LiveEpochGroup[Any]], reason: str) -> ApiError:
+    """Return the refusal of a member with which a classic group would become one of another type."""
+    message = f"Cannot upgrade classic group {classic.group_id} to {wanted.type.lower()} group because {reason}."
+    return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
 def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> MemberT:
@@ -109,7 +117,7 @@ def leave(
     return responses.leave_group_response(request.version, answers)
 
 
-def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
+def check_released(holder: EpochMember | ConnectMember, member_id: str, instance_id: str) -> None:
     """Raise ApiError unless the holder of the instance id has left temporarily."""
     if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise ApiError(

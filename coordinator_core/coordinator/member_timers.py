@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from coordinator_core.coordinator.config import GroupConfig
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState
 
 LiveT = TypeVar("LiveT", bound=LiveEpochGroup[Any])
 
@@ -19,6 +19,10 @@ _SESSION_MS: Mapping[GroupType, Callable[[GroupConfig], int]] = {
     GroupType.CONSUMER: attrgetter("consumer_session_timeout_ms"),
     GroupType.SHARE: attrgetter("share_session_timeout_ms"),
     GroupType.STREAMS: attrgetter("streams_session_timeout_ms"),
+}
+_REVOKING: Mapping[GroupType, int] = {
+    GroupType.CONSUMER: ConsumerMemberState.UNREVOKED_PARTITIONS,
+    GroupType.STREAMS: StreamsMemberState.UNREVOKED_TASKS,
 }
 _FENCE = {group_type: f"{group_type.lower()} member fenced" for group_type in _SESSION_MS}
 
@@ -55,9 +59,12 @@ def expect_heartbeat(op: Operation, group: LiveEpochGroup[Any], member_id: str, 
 
 
 def expect_revocation(op: Operation, group: LiveEpochGroup[Any], member: ConsumerMember | StreamsMember) -> None:
-    """Expect the member to leave its epoch, by revoking what it has to, within its rebalance timeout."""
+    """Expect a member that has something to revoke to leave its epoch, by doing so, within its rebalance timeout."""
     key = rebalance_key(group.group_id, member.member_id)
-    _expect(op, key, member.rebalance_timeout_ms, group, member.member_id, member.member_epoch)
+    if member.state == _REVOKING[group.type]:
+        _expect(op, key, member.rebalance_timeout_ms, group, member.member_id, member.member_epoch)
+    else:
+        op.cancel(key)
 
 
 def expect_join(op: Operation, group: LiveEpochGroup[Any], member_id: str, timeout_ms: int) -> None:

@@ -6,7 +6,7 @@ it is checked, and refused with INVALID_REQUEST.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import is_, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -203,11 +203,13 @@ def require(condition: bool, message: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, message)
 
 
-def not_blank(value: str | None, message: str) -> None:
-    """Raise ApiError for a text that consists of white space only; null is allowed."""
-    # Java's String.trim: everything up to the space counts as white.
-    if value is not None and not (value and value[-1] > " ") and not value.strip(_WHITE):
-        raise ApiError(ErrorCode.INVALID_REQUEST, message)
+def not_blank(data: Mapping[str, Any], *names: str, of: str = "") -> None:
+    """Raise ApiError for a text that consists of white space only; null is allowed. ``of`` goes before the name."""
+    for name in names:
+        value = data[name]
+        # Java's String.trim: everything up to the space counts as white.
+        if value is not None and not (value and value[-1] > " ") and not value.strip(_WHITE):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{of}{name[0].upper()}{name[1:]} can't be empty.")
 
 
 _WHITE = "".join(map(chr, range(0x21)))

@@ -15,7 +15,7 @@ from coordinator_core.coordinator.connect.group import (
     as_fields,
     from_fields,
 )
-from coordinator_core.coordinator.lookup import member_of, wrong_epoch
+from coordinator_core.coordinator.lookup import check_released, member_of, wrong_epoch
 from coordinator_core.coordinator.member_timers import rebalance_key, session_key
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
@@ -147,11 +147,7 @@ def _release_instance(
         return
     for holder in group.members.values():
         if holder.instance_id == instance_id and holder.member_id != member_id:
-            if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-                message = f"Static member {member_id} with instance id {instance_id} cannot join the group because "
-                raise ApiError(
-                    ErrorCode.UNRELEASED_INSTANCE_ID, f"{message}the instance id is owned by {holder.member_id} member."
-                )
+            check_released(holder, member_id, instance_id)
             _take_out(op, group, group_id, holder.member_id)
             return
 

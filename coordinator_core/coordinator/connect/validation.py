@@ -24,7 +24,7 @@ OfMember = TypeVar(
 def check_heartbeat(request: Request) -> ConnectGroupHeartbeatRequest:
     """Return the data of a ConnectGroupHeartbeat; raises ApiError if it is invalid in itself."""
     data = of_a_member(request, ConnectGroupHeartbeatRequest, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-    not_blank(data["instanceId"], "InstanceId can't be empty.")
+    not_blank(data, "instanceId")
     if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         require(data["instanceId"] is not None, "InstanceId can't be null.")
     if data["serverAssignor"] is not None:
@@ -35,7 +35,7 @@ def check_heartbeat(request: Request) -> ConnectGroupHeartbeatRequest:
         require(data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be provided in first request.")
         require(bool(data["clientAssignors"]), "ClientAssignors must be provided in first request.")
     for assignor in data["clientAssignors"] or ():
-        not_blank(assignor["name"], "Assignor.Name can't be empty.")
+        not_blank(assignor, "name", of="Assignor.")
         low, high = assignor["minimumVersion"], assignor["maximumVersion"]
         require(low >= -1, "Assignor.MinimumVersion is invalid.")
         require(max(low, 0) <= high <= _MAX_INT16, "Assignor.MaximumVersion is invalid.")
@@ -62,7 +62,6 @@ def check_install(request: Request) -> ConnectGroupInstallAssignmentRequest:
 def of_a_member(request: Request, fields: type[OfMember], lowest_epoch: int = 0) -> OfMember:
     """Return the data of a request of a member; raises ApiError if group, member or epoch is invalid in itself."""
     data = checked(request, fields)
-    not_blank(data["groupId"], "GroupId can't be empty.")
-    not_blank(data["memberId"], "MemberId can't be empty.")
+    not_blank(data, "groupId", "memberId")
     require(data["memberEpoch"] >= lowest_epoch, "MemberEpoch is invalid.")
     return data

@@ -9,6 +9,7 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveCla
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.members import new_member
+from coordinator_core.coordinator.lookup import no_upgrade
 from coordinator_core.coordinator.member_timers import expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
@@ -79,14 +80,7 @@ def _check_upgrade(op: Operation, classic: LiveClassicGroup) -> None:
         reason = "the group size exceeds the consumer group maximum size"
     else:
         return
-    raise _no_upgrade(classic, reason)
-
-
-def _no_upgrade(classic: LiveClassicGroup, reason: str) -> ApiError:
-    return ApiError(
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}.",
-    )
+    raise no_upgrade(classic, LiveConsumerGroup, reason)
 
 
 def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMember) -> ConsumerMember:
@@ -96,8 +90,9 @@ def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMe
         if member.assignment:
             named, user_data = consumer_protocol.assigned_partitions(member.assignment)
             if user_data:
-                raise _no_upgrade(
+                raise no_upgrade(
                     classic,
+                    LiveConsumerGroup,
                     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
                     "default assignor before re-attempting the upgrade",
                 )
@@ -107,7 +102,7 @@ def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMe
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
         subscription = consumer_protocol.subscription(member.metadata(classic.protocol))
     except DecodeError:
-        raise _no_upgrade(classic, "the embedded consumer protocol is malformed") from None
+        raise no_upgrade(classic, LiveConsumerGroup, "the embedded consumer protocol is malformed") from None
     converted = new_member(member.member_id)
     converted.member_epoch = converted.previous_member_epoch = classic.generation
     converted.instance_id = member.instance_id

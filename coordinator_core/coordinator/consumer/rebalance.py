@@ -12,11 +12,11 @@ from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to, subscriber
 from coordinator_core.coordinator.consumer.reconcile import Goal, Owned, reconcile
 from coordinator_core.coordinator.lookup import same_units
-from coordinator_core.coordinator.member_timers import expect_revocation, rebalance_key
+from coordinator_core.coordinator.member_timers import expect_revocation
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import target_assignment, target_epoch
 from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
-from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState, ResolvedRegex
+from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
 
 
@@ -112,10 +112,7 @@ def move(
     op.write(*records.current_assignment(group.group_id, moved))
     # A classic member is asked to join again, and the timer of that request fences it.
     if moved.classic is None:
-        if moved.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
-            expect_revocation(op, group, moved)
-        else:
-            op.cancel(rebalance_key(group.group_id, moved.member_id))
+        expect_revocation(op, group, moved)
     return moved
 
 

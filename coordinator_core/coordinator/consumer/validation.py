@@ -27,10 +27,8 @@ def check_heartbeat(request: Request, config: BrokerConfig) -> ConsumerGroupHear
         or epoch > 0
         or epoch == LEAVE_GROUP_MEMBER_EPOCH
     ):
-        not_blank(data["memberId"], "MemberId can't be empty.")
-    not_blank(data["groupId"], "GroupId can't be empty.")
-    not_blank(data["instanceId"], "InstanceId can't be empty.")
-    not_blank(data["rackId"], "RackId can't be empty.")
+        not_blank(data, "memberId")
+    not_blank(data, "groupId", "instanceId", "rackId")
     if epoch == 0:
         _joining(data)
     elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:

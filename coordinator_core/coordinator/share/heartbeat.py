@@ -65,9 +65,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
 
 def _checked(request: Request) -> ShareGroupHeartbeatRequest:
     data = checked(request, ShareGroupHeartbeatRequest)
-    not_blank(data["memberId"], "MemberId can't be empty.")
-    not_blank(data["groupId"], "GroupId can't be empty.")
-    not_blank(data["rackId"], "RackId can't be empty.")
+    not_blank(data, "memberId", "groupId", "rackId")
     if data["memberEpoch"] == 0:
         require(bool(data["subscribedTopicNames"]), "SubscribedTopicNames must be set in first request.")
     require(data["memberEpoch"] >= LEAVE_GROUP_MEMBER_EPOCH, "MemberEpoch is invalid.")

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.coordinator.classic import rebalance as classic_rebalance
 from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember
+from coordinator_core.coordinator.lookup import no_upgrade
 from coordinator_core.coordinator.member_timers import cancel_all, expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.coordinator.record_templates import Unwritten, target_epoch
 from coordinator_core.coordinator.streams import classic_blobs, records
 from coordinator_core.coordinator.streams.group import ClassicThread, LiveStreamsGroup
@@ -34,7 +35,7 @@ def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHear
     if not all(
         classic_blobs.is_known_by_number(subtopology["subtopologyId"]) for subtopology in topology["subtopologies"]
     ):
-        raise _no_upgrade(classic, "its members know subtopologies by number")
+        raise no_upgrade(classic, LiveStreamsGroup, "its members know subtopologies by number")
     converted = [_as_streams(classic, member, topology["epoch"]) for member in classic.members.values()]
     # Its tombstone comes first: behind the new group's records it would remove the new group from memory when it is
     # loaded.
@@ -78,22 +79,15 @@ def _take_members_over(op: Operation, classic: LiveClassicGroup, group: LiveStre
         expect_heartbeat(op, group, member.member_id, member.session_timeout_ms)
 
 
-def _no_upgrade(classic: LiveClassicGroup, reason: str) -> ApiError:
-    return ApiError(
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        f"Cannot upgrade classic group {classic.group_id} to streams group because {reason}.",
-    )
-
-
 def _as_streams(classic: LiveClassicGroup, member: LiveClassicMember, topology_epoch: int) -> StreamsMember:
     """The member with what it had in the classic group."""
     if classic.protocol_type != CONSUMER_PROTOCOL_TYPE or classic.protocol != STREAMS_PROTOCOL:
-        raise _no_upgrade(classic, "it is not a group of Streams with an agreed protocol")
+        raise no_upgrade(classic, LiveStreamsGroup, "it is not a group of Streams with an agreed protocol")
     try:
         info = classic_blobs.thread_info(member.metadata(classic.protocol))
         tasks = assigned_tasks(member.assignment)
     except DecodeError:
-        raise _no_upgrade(classic, "the embedded data of Streams is malformed") from None
+        raise no_upgrade(classic, LiveStreamsGroup, "the embedded data of Streams is malformed") from None
     epoch = classic.generation
     converted = new_member(member.member_id)
     converted.member_epoch = converted.previous_member_epoch = epoch

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.coordinator.member_timers import expect_revocation, rebalance_key
+from coordinator_core.coordinator.member_timers import expect_revocation
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.streams import records
@@ -15,7 +15,7 @@ from coordinator_core.coordinator.streams.group import LiveStreamsGroup, initial
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.coordinator.streams.targets import assignment_configs, compute_target
 from coordinator_core.groups.streams.sources import has_regexes, resolved
-from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology
+from coordinator_core.groups.streams.state import StreamsMember, Topology
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure, required_topics
 
 INITIAL_REBALANCE = "streams initial rebalance"
@@ -103,8 +103,5 @@ def move(
     if moved is member or moved == member:
         return moved
     op.write(*records.current_assignment(group.group_id, moved))
-    if moved.state == StreamsMemberState.UNREVOKED_TASKS:
-        expect_revocation(op, group, moved)
-    else:
-        op.cancel(rebalance_key(group.group_id, moved.member_id))
+    expect_revocation(op, group, moved)
     return moved

@@ -33,10 +33,8 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> StreamsGroupHeartbea
     if not kip_1071:
         _only_supported(data)
     if epoch != 0 or not kip_1071 or data["memberId"]:
-        not_blank(data["memberId"], "MemberId can't be empty.")
-    not_blank(data["groupId"], "GroupId can't be empty.")
-    not_blank(data["instanceId"], "InstanceId can't be empty.")
-    not_blank(data["rackId"], "RackId can't be empty.")
+        not_blank(data, "memberId")
+    not_blank(data, "groupId", "instanceId", "rackId")
     if epoch == 0:
         _joining(data)
         require(not kip_1071 or data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be larger than zero.")
