@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
-
-HEARTBEAT_VERSION = 1
 
 Partitions = dict[str, tuple[int, ...]]
 """Partitions by topic id."""
@@ -17,6 +14,7 @@ class Consumer(ReconcilingClient):
     """Reports what it owns whenever that changed, and gives up partitions within a while when asked to."""
 
     heartbeat_api = "ConsumerGroupHeartbeat"
+    heartbeat_version = 1
 
     def abandon(self) -> None:
         """Return to epoch 0, without partitions."""
@@ -36,11 +34,6 @@ class Consumer(ReconcilingClient):
         }
         self.beat()
 
-    def beat(self) -> None:
-        """Send a heartbeat with what changed since the last one."""
-        data = self.identity(self.epoch) | self._news | {"instanceId": self.setup.instance_id}
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self.subscription_changed())
-
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to these topics with the next heartbeat."""
         self.setup.topics = topics
@@ -55,12 +48,6 @@ class Consumer(ReconcilingClient):
         if self.running and self.epoch > 0:
             self._news |= news
             self.beat_in(self.chance.between(1, self.script.heartbeat))
-
-    def say_goodbye(self) -> None:
-        """Leave the group; a static member tells that it may return."""
-        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.setup.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        data = self.identity(epoch) | {"instanceId": self.setup.instance_id}
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data)
 
     def answered(self, api: str, response: Fields) -> None:
         """Take over the new epoch, and begin to reconcile a new assignment."""

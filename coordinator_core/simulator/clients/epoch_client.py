@@ -8,6 +8,7 @@ from typing import ClassVar
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.ground_truth import TrueCause
@@ -15,9 +16,10 @@ from coordinator_core.wire.primitives import uuid_text
 
 
 class EpochClient(Client):
-    """A client whose whole membership uses one API, ``heartbeat_api``."""
+    """A client whose whole membership uses one API, ``heartbeat_api``; ``_news`` goes into the next heartbeat."""
 
     heartbeat_api: ClassVar[str]
+    heartbeat_version: ClassVar[int] = 0
     _news: Fields
 
     def reset(self) -> None:
@@ -30,8 +32,21 @@ class EpochClient(Client):
         """Return to epoch 0 and drop all work."""
 
     def identity(self, epoch: int) -> Fields:
-        """Return the fields of every heartbeat: group, member and epoch."""
-        return {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
+        """Return the fields of every heartbeat: group, member and epoch; of a static member also its instance."""
+        fields = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
+        return fields if self.setup.instance_id is None else fields | {"instanceId": self.setup.instance_id}
+
+    def tell(self, epoch: int, news: Fields, why: tuple[TrueCause, ...] = ()) -> None:
+        """Send a heartbeat at this epoch with this news; ``why`` has the causes of an epoch that it opens."""
+        self.shard.send(self, self.heartbeat_api, self.heartbeat_version, self.identity(epoch) | news, why)
+
+    def beat(self) -> None:
+        """Send a heartbeat with what changed since the last one."""
+        self.tell(self.epoch, self._news, self.subscription_changed())
+
+    def say_goodbye(self) -> None:
+        """Leave the group; a static member tells that it may return."""
+        self.tell(LEAVE_GROUP_MEMBER_EPOCH if self.setup.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH, {})
 
     def subscription_changed(self) -> tuple[TrueCause, ...]:
         """Return what this heartbeat changes beside the membership: the topics by name."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import assignment_pending
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import EpochClient
-
-HEARTBEAT_VERSION = 1
 
 
 class ShareConsumer(EpochClient):
     """Takes its assignment at once, as nothing has to be given up; it commits no offsets."""
 
     heartbeat_api = "ShareGroupHeartbeat"
+    heartbeat_version = 1
     commits = False
 
     def crash(self) -> None:
@@ -40,21 +38,12 @@ class ShareConsumer(EpochClient):
         self._news = {"subscribedTopicNames": self.setup.topics, "rackId": self.setup.rack}
         self.beat()
 
-    def beat(self) -> None:
-        """Send a heartbeat with what changed since the last one."""
-        data = self.identity(self.epoch) | self._news
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self.subscription_changed())
-
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to these topics with the next heartbeat."""
         self.setup.topics = topics
         if self.running and self.epoch > 0:
             self._news = {"subscribedTopicNames": topics}
             self.beat_in(self.chance.between(1, self.script.heartbeat))
-
-    def say_goodbye(self) -> None:
-        """Leave for good."""
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
 
     def answered(self, api: str, response: Fields) -> None:
         """Take over the new epoch."""

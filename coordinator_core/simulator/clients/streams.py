@@ -10,14 +10,12 @@ from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.heartbeat import Status
 from coordinator_core.coordinator.streams.validation import TASK_FIELDS
 from coordinator_core.groups import re2
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
 from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.simulator.internal_topics import topology
-
-HEARTBEAT_VERSION = 0
 
 Tasks = frozenset[tuple[str, str, int]]
 """Tasks as role, subtopology and partition."""
@@ -67,23 +65,12 @@ class StreamsThread(ReconcilingClient):
 
     def beat(self, why: tuple[TrueCause, ...] = ()) -> None:
         """Send a heartbeat with what changed since the last one; ``why`` has the causes of an epoch that it opens."""
-        data = self.identity(self.epoch) | self._news
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, why)
-
-    def identity(self, epoch: int) -> Fields:
-        """Return the fields of every heartbeat: group, member, epoch and instance."""
-        return super().identity(epoch) | {"instanceId": self.setup.instance_id}
-
-    def say_goodbye(self) -> None:
-        """Leave the group; a static member tells that it may return."""
-        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.setup.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(epoch))
+        self.tell(self.epoch, self._news, why)
 
     def shut_down(self) -> None:
         """Leave for good after a fatal error, and ask for the shutdown of the whole application."""
         if self.running:
-            data = self.identity(LEAVE_GROUP_MEMBER_EPOCH) | {"shutdownApplication": True}
-            self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data)
+            self.tell(LEAVE_GROUP_MEMBER_EPOCH, {"shutdownApplication": True})
             self._stop()
 
     def _stop(self) -> None:

@@ -11,7 +11,6 @@ from coordinator_core.assignors.leader_round import DeclaredTarget, declare_targ
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.connect.describe import is_reconciled
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.connect import EAGER, VERSIONS
@@ -59,8 +58,7 @@ class Worker(ReconcilingClient):
         """Send a heartbeat with what changed since the last one."""
         if self.epoch == 0:
             self._news |= {"rebalanceTimeoutMs": self.script.rebalance_timeout, "clientAssignors": self._assignors()}
-        data = self.identity(self.epoch) | self._news
-        self.shard.send(self, self.heartbeat_api, 0, data, self._why())
+        self.tell(self.epoch, self._news, self._why())
 
     def _assignors(self) -> list[Fields]:
         """Those of the assignor that it is configured with and of the ones before it."""
@@ -103,10 +101,6 @@ class Worker(ReconcilingClient):
         if self.running and self.epoch > 0:
             self._news["clientAssignors"] = self._assignors()
             self.beat_in(self.chance.between(1, self.script.heartbeat))
-
-    def say_goodbye(self) -> None:
-        """Leave for good; the worker may return with the same id."""
-        self.shard.send(self, self.heartbeat_api, 0, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
