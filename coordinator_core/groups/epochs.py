@@ -21,7 +21,7 @@ from coordinator_core.groups.epoch_records import (
     TargetPartitionsRecord,
 )
 from coordinator_core.groups.rules import Rule
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, tombstone, violation
 from coordinator_core.records import AnyRecord
 
 Partitions = dict[str, list[int]]
@@ -147,7 +147,7 @@ def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) ->
     state.targets.clear()
     if members:
         return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
-    return NO_VIOLATIONS if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
+    return tombstone(record, "no such group", existed=existed)
 
 
 def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochRecord) -> Violations:
@@ -156,11 +156,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochR
     before = state.assignment_epoch
     if value is None:
         state.assignment_epoch = state.assignment_timestamp = None
-        return (
-            NO_VIOLATIONS
-            if before is not None
-            else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
-        )
+        return tombstone(record, "no target assignment", existed=before is not None)
     epoch = value["assignmentEpoch"]
     state.assignment_epoch = epoch
     state.assignment_timestamp = value.get("assignmentTimestamp", 0)
@@ -217,9 +213,8 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, 
 def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord) -> Violations:
     """Apply the tombstone of a target assignment; it is also written if the member leaves before it got one."""
     member_id = record.key["memberId"]
-    if state.targets.pop(member_id, None) is None and member_id not in state.members:
-        return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such target assignment")
-    return NO_VIOLATIONS
+    existed = state.targets.pop(member_id, None) is not None or member_id in state.members
+    return tombstone(record, "no such target assignment", existed=existed)
 
 
 def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> Violations:
@@ -227,7 +222,7 @@ def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> 
     member_id = record.key["memberId"]
     member = state.members.pop(member_id, None)
     if member is None:
-        return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such member")
+        return tombstone(record, "no such member", existed=False)
     if member.member_epoch is not None or member_id in state.targets:
         return violation(Rule.MEMBER_REMOVED_WITH_ASSIGNMENT, record, "its assignment still stood")
     return NO_VIOLATIONS
@@ -283,7 +278,7 @@ def remove_current(state: EpochGroup[MemberT, TargetT], record: CurrentRecord) -
     if member is not None and member.has_metadata and not member.has_current:
         return NO_VIOLATIONS
     if member is None or member.member_epoch is None:
-        return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
+        return tombstone(record, "no such current assignment", existed=False)
     member.member_epoch = member.previous_member_epoch = member.state = None
     member.release()
     if member.client_id is None:

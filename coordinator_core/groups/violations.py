@@ -32,3 +32,8 @@ NO_VIOLATIONS: Violations = ()
 def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
     """Return a sequence of one: the violation of ``rule`` by this record."""
     return (Violation(rule, record.at, record.group_id, record.member_id, detail),)
+
+
+def tombstone(record: CoordinatorRecord, what: str, *, existed: bool) -> Violations:
+    """Return the violation of a tombstone unless there was what it ends."""
+    return NO_VIOLATIONS if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, what)

@@ -14,7 +14,7 @@ from coordinator_core.groups.connect.state import (
 )
 from coordinator_core.groups.epochs import check_member_epoch
 from coordinator_core.groups.rules import Rule
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, tombstone, violation
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConfigurationRecord,
     ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,
@@ -49,7 +49,7 @@ def _group_metadata(state: ConnectGroup, record: ConnectWorkerGroupMetadataRecor
             members = len(state.members)
             state.members.clear()
             return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
-        return NO_VIOLATIONS if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
+        return tombstone(record, "no such group", existed=before is not None)
     epoch = state.group_epoch = value["epoch"]
     if before is not None and epoch < before:
         return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
@@ -61,7 +61,7 @@ def _connectors_tasks(state: ConnectGroup, record: ConnectWorkerGroupConnectorsT
     if value is None:
         existed = state.work_epoch is not None
         state.work_epoch, state.work = None, Work()
-        return NO_VIOLATIONS if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no connectors and tasks")
+        return tombstone(record, "no connectors and tasks", existed=existed)
     state.work_epoch, state.work = value["epoch"], _work(value["connectorsTasks"])
     return NO_VIOLATIONS
 
@@ -72,7 +72,7 @@ def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetada
     if value is None:
         member = state.members.pop(member_id, None)
         if member is None:
-            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such member")
+            return tombstone(record, "no such member", existed=False)
         if member.current is not None:
             return violation(Rule.MEMBER_REMOVED_WITH_ASSIGNMENT, record, "its assignment still stood")
         return NO_VIOLATIONS
@@ -96,11 +96,7 @@ def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecor
     before = state.assignment_epoch
     if value is None:
         state.assignment_epoch, state.targets = None, {}
-        return (
-            NO_VIOLATIONS
-            if before is not None
-            else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
-        )
+        return tombstone(record, "no target assignment", existed=before is not None)
     epoch = state.assignment_epoch = value["assignmentEpoch"]
     state.targets = {member["memberId"]: _assignment(member) for member in value["members"]}
     if before is not None and epoch < before:
@@ -119,7 +115,7 @@ def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMember
     if value is None:
         gone = state.members.get(member_id)
         if gone is None or gone.current is None:
-            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
+            return tombstone(record, "no such current assignment", existed=False)
         gone.member_epoch = gone.current = None
         if gone.client_id is None:
             del state.members[member_id]

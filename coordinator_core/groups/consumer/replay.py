@@ -84,11 +84,7 @@ def _regex(state: ConsumerGroup, record: ConsumerGroupRegularExpressionRecord) -
 
 def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMetadataRecord) -> Violations:
     """Only brokers before 4.1 wrote values; later ones write the tombstone whether there was a value or not."""
-    value = record.value
-    if value is None:
-        state.subscription_metadata = None
-        return NO_VIOLATIONS
-    state.subscription_metadata = subscribed_topics(value)
+    state.subscription_metadata = None if record.value is None else subscribed_topics(record.value)
     return NO_VIOLATIONS
 
 

@@ -110,11 +110,7 @@ def _current_tasks(
 
 def _topology(state: StreamsGroup, record: StreamsGroupTopologyRecord) -> Violations:
     """The tombstone comes after the one of the group when a group is deleted, so it may find nothing."""
-    value = record.value
-    if value is None:
-        state.topology = None
-        return NO_VIOLATIONS
-    state.topology = topology_of(value)
+    state.topology = None if record.value is None else topology_of(record.value)
     return NO_VIOLATIONS
 
 
