@@ -253,14 +253,10 @@ _DURATION = re.compile(
 )
 
 
-def _switch(name: str, value: str) -> bool:
-    return _one_of("true", "false")(name, value.lower()) == "true"
-
-
 _OF_SHARE_PARTITIONS: dict[str, Callable[[str, str], str | bool]] = {
     "share_auto_offset_reset": _reset,
     "share_isolation_level": _one_of("read_committed", "read_uncommitted"),
-    "share_renew_acknowledge_enable": _switch,
+    "share_renew_acknowledge_enable": lambda name, value: _one_of("true", "false")(name, value.lower()) == "true",
 }
 """Settings that only the leaders of share partitions read, and that no broker setting bounds."""
 

@@ -64,18 +64,12 @@ def list_groups(memory: CoordinatorState) -> list[Fields]:
     return [
         {
             "groupId": group_id,
-            "protocolType": _protocol_type(group),
+            "protocolType": (group.protocol_type or "") if isinstance(group, LiveClassicGroup) else group.type.lower(),
             "groupState": kafka_name(group_state(group)),
             "groupType": str(group.type).lower(),
         }
         for group_id, group in memory.live.items()
     ]
-
-
-def _protocol_type(group: LiveGroup) -> str:
-    if isinstance(group, LiveClassicGroup):
-        return group.protocol_type or ""
-    return str(group.type).lower()
 
 
 def _consumer_state(group: LiveConsumerGroup) -> ConsumerGroupState:

@@ -151,7 +151,7 @@ def delete(op: Operation, request: Request) -> Fields:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if isinstance(group, LiveShareGroup):
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    if isinstance(group, LiveClassicGroup) and not _may_delete(group):
+    if isinstance(group, LiveClassicGroup) and not (group.is_empty or group.protocol_type == CONSUMER_PROTOCOL_TYPE):
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     offsets = op.memory.log.offsets_of(group_id)
     there = {*offsets.committed, *_in_transaction(offsets)}
@@ -165,10 +165,6 @@ def delete(op: Operation, request: Request) -> Fields:
         codes = [{"partitionIndex": partition.partition, "errorCode": code} for partition in partitions]
         answers.append({"name": topic["name"], "partitions": codes})
     return {"errorCode": 0, "throttleTimeMs": 0, "topics": answers}
-
-
-def _may_delete(group: LiveClassicGroup) -> bool:
-    return group.state is ClassicGroupState.EMPTY or group.protocol_type == CONSUMER_PROTOCOL_TYPE
 
 
 def is_subscribed(group: LiveGroup, topic: str) -> bool:

@@ -125,10 +125,6 @@ def _is_string(value: object) -> bool:
         return False
 
 
-def _is_int32(value: object) -> bool:
-    return type(value) is int and -(2**31) <= value < 2**31
-
-
 _INT = frozenset((int,))
 
 
@@ -138,28 +134,16 @@ def _are_int32(value: object) -> bool:
     return not value or (min(value) >= -(2**31) and max(value) < 2**31)
 
 
-def _is_int64(value: object) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
-
-
-def _is_bool(value: object) -> bool:
-    return type(value) is bool
-
-
-def _is_bytes(value: object) -> bool:
-    return type(value) is bytes
-
-
 def _is_list(value: object) -> bool:
     return type(value) is list
 
 
 _CHECKS: dict[str, Check] = {
     "string": _is_string,
-    "int32": _is_int32,
-    "int64": _is_int64,
-    "boolean": _is_bool,
-    "bytes": _is_bytes,
+    "int32": lambda value: type(value) is int and -(2**31) <= value < 2**31,
+    "int64": lambda value: type(value) is int and -(2**63) <= value < 2**63,
+    "boolean": lambda value: type(value) is bool,
+    "bytes": lambda value: type(value) is bytes,
     "struct": lambda value: type(value) is dict,
     "[]string": lambda value: _is_list(value) and all(map(_is_string, value)),
     "[]int32": _are_int32,

@@ -113,7 +113,7 @@ class SizedColumn:
         offsets, content = cursor.source.gather(starts, cursor.at)
         buffers = [bitmap(null), pa.py_buffer(offsets), content]
         # Arrow does not check UTF-8 in buffers that it is given. Nearly all text is ASCII, which needs no check.
-        if self.node.kind == "string" and not _is_ascii(content):
+        if self.node.kind == "string" and np.frombuffer(content, np.uint8).max(initial=0) >= 0x80:
             _fail_invalid_text(pa.Array.from_buffers(pa.binary(), len(cursor), buffers), cursor)
         return pa.Array.from_buffers(self.arrow_type, len(cursor), buffers)
 
@@ -135,10 +135,6 @@ def _read_lengths(node: Sized | Array, cursor: Cursor) -> tuple[Ints, Mask | Non
     cursor.fail(negative if null is None else lengths < -1)
     lengths[negative] = 0
     return lengths, null
-
-
-def _is_ascii(content: pa.Buffer) -> bool:
-    return bool(np.frombuffer(content, np.uint8).max(initial=0) < 0x80)
 
 
 def _fail_invalid_text(values: pa.BinaryArray, cursor: Cursor) -> None:

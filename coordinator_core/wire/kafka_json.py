@@ -16,7 +16,7 @@ from typing import Any
 from coordinator_core.errors import EncodeError
 from coordinator_core.records import Family, Fields
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
-from coordinator_core.wire.message_layout import Array, Node, Sized, Slot, Struct, layout
+from coordinator_core.wire.message_layout import Array, Node, Sized, Struct, layout
 from coordinator_core.wire.record_codec import TRAILING_BYTES, record_schema
 from coordinator_core.wire.schema import embedded_schemas
 
@@ -99,7 +99,7 @@ def _struct_converter(node: Struct, convert_bytes: Convert) -> Convert:
         converted = {
             slot.name: convert_field(fields[slot.name])
             for slot, convert_field in steps
-            if slot.name in fields and not (to_json and _is_tagged_default(slot, fields))
+            if slot.name in fields and not (to_json and slot.tag is not None and fields[slot.name] == slot.default)
         }
         if UNKNOWN_TAGGED_FIELDS in fields:
             key: Callable[[Any], object] = str if to_json else int
@@ -108,7 +108,3 @@ def _struct_converter(node: Struct, convert_bytes: Convert) -> Convert:
         return converted
 
     return convert
-
-
-def _is_tagged_default(slot: Slot, fields: Fields) -> bool:
-    return slot.tag is not None and bool(fields[slot.name] == slot.default)

@@ -71,7 +71,7 @@ def columns_of_records(
     """
     batch = records.batch
     # One value for each batch; ``[batch]`` below repeats it for each of the batch's records.
-    field = {name: _native(headers[name]) for name in headers.dtype.names or ()}
+    field = {name: headers[name].astype(headers[name].dtype.newbyteorder("=")) for name in headers.dtype.names or ()}
     attributes = field["attributes"]
     # With LogAppendTime the broker overwrites the header's max timestamp only: it holds for each record, whatever the
     # deltas say.
@@ -114,10 +114,6 @@ def in_file_order(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     whole = pa.concat_batches(parts)
     # Records of a batch share its position: a stable sort leaves them in their order.
     return whole.take(np.argsort(whole.column("batch_position").to_numpy(), kind="stable"))
-
-
-def _native(column: Raw) -> Raw:
-    return column.astype(column.dtype.newbyteorder("="))
 
 
 def _array(column: Raw | pa.Array) -> pa.Array:

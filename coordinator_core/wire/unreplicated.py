@@ -28,14 +28,10 @@ def tails(copies: Sequence[CopiedRecords]) -> list[int | None]:
     The newest leader's copy is that of the highest epoch, the longest of several. Copies that have nothing in common
     with it are logs of something else, and are left as they are.
     """
-    if len(copies) < 2 or not all(_shows_epochs(copy) for copy in copies):
+    if len(copies) < 2 or not all(len(copy.offsets) and (copy.epochs >= 0).all() for copy in copies):
         return [None] * len(copies)
     newest = max(copies, key=lambda copy: (copy.epochs[-1], copy.offsets[-1]))
     return [None if copy is newest else _tail(copy, newest) for copy in copies]
-
-
-def _shows_epochs(copy: CopiedRecords) -> bool:
-    return len(copy.offsets) > 0 and bool((copy.epochs >= 0).all())
 
 
 def _tail(copy: CopiedRecords, newest: CopiedRecords) -> int | None:

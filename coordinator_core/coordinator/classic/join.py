@@ -52,7 +52,7 @@ def _write_new_group(op: Operation, group: LiveClassicGroup) -> None:
 def _join_group(op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup) -> Fields | None:
     data = request.data
     member_id = data["memberId"]
-    protocols = _protocols(data)
+    protocols = tuple((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
     if not _has_room(op, group, member_id):
         group.remove(member_id)
         return responses.join_group_response(request.version, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -61,10 +61,6 @@ def _join_group(op: Operation, request: Request[JoinGroupRequest], group: LiveCl
     if member_id:
         return _join_known(op, request, group, protocols)
     return _join_new(op, request, group, protocols)
-
-
-def _protocols(data: JoinGroupRequest) -> Protocols:
-    return tuple((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
 
 
 def _has_room(op: Operation, group: LiveClassicGroup, member_id: str) -> bool:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Subscriber
 from coordinator_core.assignors.inputs import Partitions
-from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to, subscriber
 from coordinator_core.coordinator.consumer.reconcile import Goal, Owned, reconcile
@@ -103,9 +102,8 @@ def move(
     if not subscription_changed and is_reconciled_to(member, target.epoch):
         return member
     names = _subscribed_names(group.log.regexes, member)
-    goal = Goal(
-        target.epoch, target.partitions, _topic_ids(names, op.topics), bool(names), group.is_free, subscription_changed
-    )
+    ids = {op.topics.by_name[name].id for name in names if name in op.topics.by_name}
+    goal = Goal(target.epoch, target.partitions, ids, bool(names), group.is_free, subscription_changed)
     moved = reconcile(member, goal, owned)
     if moved == member:
         return moved
@@ -120,7 +118,3 @@ def _subscribed_names(regexes: Mapping[str, ResolvedRegex], member: ConsumerMemb
     names = set(member.subscribed_topic_names)
     resolved = regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
     return names if resolved is None else names.union(resolved.topics)
-
-
-def _topic_ids(names: set[str], topics: TopicImage) -> set[str]:
-    return {topics.by_name[name].id for name in names if name in topics.by_name}

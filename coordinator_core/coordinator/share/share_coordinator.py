@@ -219,7 +219,7 @@ def combine_batches(known: Sequence[StateBatch] | None, new: Iterable[StateBatch
         return batches
     # Reversed, so that the first batch is at the end: to take it is one pop. Kafka has them in a TreeSet: equal ones
     # are one.
-    waiting = sorted(set(batches), key=_order, reverse=True)
+    waiting = sorted(set(batches), key=lambda batch: (batch.first, batch.last, batch.rank), reverse=True)
     combined: list[StateBatch] = []
     while waiting:
         batch = waiting.pop()
@@ -229,10 +229,6 @@ def combine_batches(known: Sequence[StateBatch] | None, new: Iterable[StateBatch
         for piece in _resolved(batch, waiting.pop()):
             insort(waiting, piece, key=_reverse_order)
     return combined
-
-
-def _order(batch: StateBatch) -> tuple[int, int, tuple[int, int]]:
-    return batch.first, batch.last, batch.rank
 
 
 def _reverse_order(batch: StateBatch) -> tuple[int, int, int, int]:

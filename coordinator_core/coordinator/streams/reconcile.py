@@ -40,7 +40,8 @@ def reconcile(
     if member.state == StreamsMemberState.STABLE:
         return member if now_at == epoch else _next(group, member, now_at, epoch, target, owned)
     if member.state == StreamsMemberState.UNREVOKED_TASKS:
-        if _owns_any(owned, _sets(member.pending_revocation)):
+        pending = member.pending_revocation
+        if _owns_any(owned, (pending.active, pending.standby, pending.warmup)):
             return member
         # It gave up all: it is one epoch further, even if the newest target takes more from it at once.
         return _next(group, member, now_at + 1, epoch, target, owned)
@@ -124,10 +125,6 @@ def _with_epochs(tasks: Mapping[str, Iterable[int]], epochs: PartitionEpochs) ->
 def _merged(step: _Step) -> dict[str, list[int]]:
     keys = sorted({*step.kept, *step.gained})
     return {key: sorted([*step.kept.get(key, ()), *step.gained.get(key, ())]) for key in keys}
-
-
-def _sets(tasks: CurrentTasks) -> tuple[TaskSet, TaskSet, TaskSet]:
-    return tasks.active, tasks.standby, tasks.warmup
 
 
 def _units(tasks: TaskSet) -> set[tuple[str, int]]:

@@ -103,7 +103,8 @@ def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecor
         return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
         return violation(Rule.ASSIGNMENT_EPOCH_AHEAD, record, f"assignment epoch {epoch}, group {state.group_epoch}")
-    unknown = [member_id for member_id in state.targets if not _has_metadata(state, member_id)]
+    members = {member_id: state.members.get(member_id) for member_id in state.targets}
+    unknown = [member_id for member_id, member in members.items() if member is None or member.client_id is None]
     if unknown:
         return violation(Rule.TARGET_WITHOUT_MEMBER, record, f"members without metadata: {', '.join(unknown)}")
     return NO_VIOLATIONS
@@ -143,11 +144,6 @@ def _member(state: ConnectGroup, member_id: str) -> ConnectMember:
     if member is None:
         member = state.members[member_id] = ConnectMember(member_id)
     return member
-
-
-def _has_metadata(state: ConnectGroup, member_id: str) -> bool:
-    member = state.members.get(member_id)
-    return member is not None and member.client_id is not None
 
 
 def _assignment(value: _Assignment) -> WorkerAssignment:

@@ -97,7 +97,7 @@ def _lay_over(batches: list[StateBatch], new: StateBatch) -> None:
         elif known.first > position:
             pieces.append(new._replace(first=position, last=known.first - 1))
         first, last = max(known.first, position), min(known.last, new.last)
-        pieces.append(max(known, new, key=_rank)._replace(first=first, last=last))
+        pieces.append(max(known, new, key=lambda batch: batch.rank)._replace(first=first, last=last))
         if known.last > new.last:
             pieces.append(known._replace(first=new.last + 1))
         position = last + 1
@@ -106,10 +106,6 @@ def _lay_over(batches: list[StateBatch], new: StateBatch) -> None:
     # With one neighbour on each side, of which the outer pieces may have the rank now.
     before, after = max(low - 1, 0), min(high + 1, len(batches))
     batches[before:after] = _joined([*batches[before:low], *pieces, *batches[high:after]])
-
-
-def _rank(batch: StateBatch) -> tuple[int, int]:
-    return batch.rank
 
 
 def _joined(batches: Iterable[StateBatch]) -> list[StateBatch]:
