@@ -81,7 +81,7 @@ class GroupRun:
             "connectors": self._connectors,
             "topology": self._topology,
             "shutdown": self._shutdown,
-            "delete": self._delete,
+            "delete": lambda _: self.shard.delete_group(self.group_id),
         }
 
     def schedule(self) -> None:
@@ -258,9 +258,6 @@ class GroupRun:
         for client in self.chance.some(self._running(), 1):
             if isinstance(client, StreamsThread):
                 client.shut_down()
-
-    def _delete(self, _: bool) -> None:
-        self.shard.delete_group(self.group_id)
 
 
 def simulation(

@@ -53,15 +53,11 @@ class SimulatedThread(ClassicClient):
         ]
         return [*self.setup.topics, *between]
 
-    @property
-    def _process(self) -> str:
-        return uuid_text(self.chance.fork("process").uuid().bytes)
-
     def protocols(self) -> Mapping[str, bytes]:
         """Return the protocol of Streams, with the process and the state that it has."""
         info: StreamsSubscriptionInfo = {
             "latestSupportedVersion": INFO_VERSION,
-            "processId": self._process,
+            "processId": uuid_text(self.chance.fork("process").uuid().bytes),
             "userEndPoint": b"",
             "taskOffsetSums": [],
             "uniqueField": 0,

@@ -38,10 +38,6 @@ class ConnectWorker(ClassicClient):
         self._completed = NO_GENERATION
         self._last: LeaderAssignment | None = None
 
-    @property
-    def _url(self) -> str:
-        return f"http://{self.client_id}:8083/"
-
     def protocols(self) -> Mapping[str, bytes]:
         """Return the protocol that the worker is configured with, and the earlier ones."""
         wanted = VERSIONS[self.setup.assignor or EAGER]
@@ -53,7 +49,7 @@ class ConnectWorker(ClassicClient):
         }
 
     def _metadata(self, version: int, offset: int) -> ConnectProtocolMetadata:
-        fields: ConnectProtocolMetadata = {"url": self._url, "configOffset": offset}
+        fields: ConnectProtocolMetadata = {"url": f"http://{self.client_id}:8083/", "configOffset": offset}
         if version:
             fields["allocation"] = None if self._last is None else self._allocation(version, self._last)
         return fields
