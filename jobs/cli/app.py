@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -24,188 +25,109 @@ CASES: Final = "data/samples/assignor_cases.jsonl"
 
 
 class Entry(NamedTuple):
-    """A command: ``module:name`` under ``jobs.cli`` (a function or a ``typer.Typer``), its help, its panel in the list
-    of commands, and the arguments of an example."""
+    """A command: its panel in the list of commands, its help, the arguments of an example, and the module under
+    ``jobs.cli`` that has the function ``NAME_command``; empty: it has the name of the command."""
 
-    target: str
-    help: str
     panel: str
+    help: str
     example: str
+    module: str = ""
 
+
+_question, _nightly, _lab = (partial(Entry, panel) for panel in (INVESTIGATE, NIGHTLY, LAB))
 
 COMMANDS: dict[str, Entry] = {
-    "findings": Entry(
-        "findings:findings_command", "List problems across all groups, most urgent first.", INVESTIGATE, LOG
+    "findings": _question("List problems across all groups, most urgent first.", LOG),
+    "groups": _question("List the groups with type, state and members, now or at a given time.", LOG, "describe"),
+    "describe": _question(
+        "Describe a group as Kafka's Admin client does, now or at a given time.", f"A-coop-a2d7 {LOG}"
     ),
-    "groups": Entry(
-        "describe:groups_command",
-        "List the groups with type, state and members, now or at a given time.",
-        INVESTIGATE,
-        LOG,
-    ),
-    "describe": Entry(
-        "describe:describe_command",
-        "Describe a group as Kafka's Admin client does, now or at a given time.",
-        INVESTIGATE,
-        f"A-coop-a2d7 {LOG}",
-    ),
-    "rebalances": Entry(
-        "history:rebalances_command",
+    "rebalances": _question(
         "List rebalances: why they began, how long they took, which member delayed them.",
-        INVESTIGATE,
         f"{LOG} --group B-range-5175 --slowest 3",
+        "history",
     ),
-    "explain": Entry(
-        "explain:explain_command",
-        "Explain one rebalance in plain sentences, with log positions as evidence.",
-        INVESTIGATE,
-        f"B-range-5175@6 {LOG}",
+    "explain": _question(
+        "Explain one rebalance in plain sentences, with log positions as evidence.", f"B-range-5175@6 {LOG}"
     ),
-    "history": Entry(
-        "history:history_command",
-        "Show the history of a group: epochs, rebalances with causes, members.",
-        INVESTIGATE,
-        f"B-range-5175 {LOG}",
+    "history": _question(
+        "Show the history of a group: epochs, rebalances with causes, members.", f"B-range-5175 {LOG}"
     ),
-    "owners": Entry(
-        "owners:owners_command",
-        "List the owners of the partitions of a topic: now, at a given time, or over time.",
-        INVESTIGATE,
-        f"a-coop-x8 {LOG}",
+    "owners": _question(
+        "List the owners of the partitions of a topic: now, at a given time, or over time.", f"a-coop-x8 {LOG}"
     ),
-    "offsets": Entry(
-        "describe:offsets_command",
-        "List the committed offsets of a group, now or at a given time.",
-        INVESTIGATE,
-        f"A-coop-a2d7 {LOG}",
+    "offsets": _question(
+        "List the committed offsets of a group, now or at a given time.", f"A-coop-a2d7 {LOG}", "describe"
     ),
-    "commits": Entry(
-        "commits:commits_command",
+    "commits": _question(
         "Show how the committed offsets of a group moved: forward, set back, reset, removed; by whom and why.",
-        INVESTIGATE,
         f"A-admin-879 {LOG}",
     ),
-    "audit": Entry(
-        "audit:audit_command",
+    "audit": _question(
         "Check every assignment, and every state transition against the protocol rules.",
-        INVESTIGATE,
         f"{LOG} --fail-on divergent,invalid",
     ),
-    "whatif": Entry(
-        "whatif:whatif_command",
-        "Replay a group's history with another assignor or setting and compare.",
-        INVESTIGATE,
-        f"A-coop-a2d7 {LOG} --assignor range",
+    "whatif": _question(
+        "Replay a group's history with another assignor or setting and compare.", f"A-coop-a2d7 {LOG} --assignor range"
     ),
-    "report": Entry(
-        "report:report_command",
-        "Write the report: one self-contained HTML page, and its data as JSON.",
-        INVESTIGATE,
-        f"{LOG} --out report.html",
+    "report": _question(
+        "Write the report: one self-contained HTML page, and its data as JSON.", f"{LOG} --out report.html"
     ),
-    "serve": Entry(
-        "serve:serve_command",
-        "Serve the page over HTTP: groups at any moment, two moments side by side, a search, live rows.",
-        INVESTIGATE,
-        LOG,
+    "serve": _question(
+        "Serve the page over HTTP: groups at any moment, two moments side by side, a search, live rows.", LOG
     ),
-    "metrics": Entry(
-        "metrics:metrics_command",
-        "Print metrics about all groups for Prometheus: state, rebalances, verdicts, offsets and lag.",
-        INVESTIGATE,
-        LOG,
+    "metrics": _question(
+        "Print metrics about all groups for Prometheus: state, rebalances, verdicts, offsets and lag.", LOG
     ),
-    "watch": Entry(
-        "watch:watch_command",
+    "watch": _question(
         "Follow a running cluster: each rebalance when it begins and when it ends, and findings when they arise.",
-        INVESTIGATE,
         "kafka://broker-1:9092 --explain",
     ),
-    "nightly": Entry(
-        "nightly:nightly_command",
+    "nightly": _nightly(
         "Ingest, decode, replay, audit, check and report everything new since the last run.",
-        NIGHTLY,
         "data/samples/logs --tables tables --report report.html",
     ),
-    "snapshot": Entry(
-        "snapshot:snapshot_command",
+    "snapshot": _nightly(
         "Store the topics and end offsets of a running cluster as a file, for lag and verdicts.",
-        NIGHTLY,
         "kafka://broker-1:9092 --out cluster.jsonl",
     ),
-    "ingest": Entry(
-        "pipeline:ingest_command",
-        "Ingest and decode dumped coordinator logs, each record once.",
-        NIGHTLY,
-        "data/samples/logs --tables tables",
+    "ingest": _nightly(
+        "Ingest and decode dumped coordinator logs, each record once.", "data/samples/logs --tables tables", "pipeline"
     ),
-    "decode": Entry(
-        "pipeline:decode_command", "Complete ingested records: later facts, counts, sums.", NIGHTLY, "--tables tables"
+    "decode": _nightly("Complete ingested records: later facts, counts, sums.", "--tables tables", "pipeline"),
+    "replay": _nightly(
+        "Replay decoded records: epochs, rebalances, members, assignments.", "--tables tables", "pipeline"
     ),
-    "replay": Entry(
-        "pipeline:replay_command",
-        "Replay decoded records: epochs, rebalances, members, assignments.",
-        NIGHTLY,
-        "--tables tables",
-    ),
-    "checks": Entry(
-        "checks:checks_command",
-        "Check the data quality of the tables; exit code 3 if a check fails.",
-        NIGHTLY,
-        "--tables tables",
-    ),
-    "rebuild": Entry(
-        "rebuild:rebuild_command",
-        "Set damaged tables aside, so that nightly makes them again.",
-        NIGHTLY,
-        "--tables tables",
-    ),
-    "expectations": Entry(
-        "checks:expectations_command",
+    "checks": _nightly("Check the data quality of the tables; exit code 3 if a check fails.", "--tables tables"),
+    "rebuild": _nightly("Set damaged tables aside, so that nightly makes them again.", "--tables tables"),
+    "expectations": _nightly(
         "Write a Great Expectations project for the tables, to add your own expectations.",
-        NIGHTLY,
         "quality --tables tables",
+        "checks",
     ),
-    "trend": Entry(
-        "trend:trend_command",
-        "Show what each night found: rebalances, findings, violations, unstable groups, lag.",
-        NIGHTLY,
-        "--tables tables",
+    "trend": _nightly(
+        "Show what each night found: rebalances, findings, violations, unstable groups, lag.", "--tables tables"
     ),
-    "tables": Entry("pipeline:tables_command", "List the tables and their row counts.", NIGHTLY, "--tables tables"),
-    "config": Entry(
-        "config:config_command",
+    "tables": _nightly("List the tables and their row counts.", "--tables tables", "pipeline"),
+    "config": _nightly(
         "Show the effective settings and the source of each value; the levels of a cluster's features.",
-        NIGHTLY,
         "--config conf/small.yaml",
     ),
-    "schema": Entry(
-        "schema:schema_command", "Print the JSON Schema of what a command prints with --json.", LAB, "audit"
+    "schema": _lab("Print the JSON Schema of what a command prints with --json.", "audit"),
+    "dump": _lab(
+        "Print the records of log segments as JSON lines, or in the formats of Kafka's tools.", "data/samples/logs"
     ),
-    "dump": Entry(
-        "dump:dump",
-        "Print the records of log segments as JSON lines, or in the formats of Kafka's tools.",
-        LAB,
-        "data/samples/logs",
-    ),
-    "assign": Entry("assign:assign_command", "Run Kafka's assignors on groups given as JSON lines.", LAB, CASES),
-    "compare": Entry(
-        "assign:compare_command",
+    "assign": _lab("Run Kafka's assignors on groups given as JSON lines.", CASES),
+    "compare": _lab(
         "Compare several assignors on the same groups: balance, movement and racks.",
-        LAB,
         f"{CASES} --assignor uniform --assignor range",
+        "assign",
     ),
-    "simulate": Entry(
-        "simulate:simulate_command",
-        "Simulate the logs of a cluster from a scenario, with ground truth.",
-        LAB,
-        "data/scenarios/shop.yaml --out shop",
+    "simulate": _lab(
+        "Simulate the logs of a cluster from a scenario, with ground truth.", "data/scenarios/shop.yaml --out shop"
     ),
-    "trace": Entry(
-        "trace:trace_command",
-        "Compare the coordinator model with recorded behaviour of a coordinator.",
-        LAB,
-        "tests/data/trace-sample.jsonl.gz",
+    "trace": _lab(
+        "Compare the coordinator model with recorded behaviour of a coordinator.", "tests/data/trace-sample.jsonl.gz"
     ),
 }
 
@@ -220,21 +142,13 @@ EXTRAS = {
 
 def load(name: str) -> Any:
     """Import a command and return it as Typer runs it."""
-    module, attribute = COMMANDS[name].target.split(":")
-    target = getattr(importlib.import_module(f"jobs.cli.{module}"), attribute)
-    if not isinstance(target, typer.Typer):
-        single = typer.Typer(add_completion=False)
-        single.command(name)(target)
-        target = single
-    command = typer.main.get_command(target)
+    single = typer.Typer(add_completion=False)
+    module = importlib.import_module(f"jobs.cli.{COMMANDS[name].module or name}")
+    single.command(name)(getattr(module, f"{name}_command"))
+    command = typer.main.get_command(single)
     command.name = name
     command.epilog = f"Example: coordinator-audit {name} {COMMANDS[name].example}"
     return command
-
-
-def _is_of_spark(error: Exception) -> bool:
-    """Return whether an error comes from Spark, by the name of its module: most commands do not import Spark."""
-    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 class CommandTable(TyperGroup):
@@ -280,7 +194,8 @@ class CommandTable(TyperGroup):
                 raise
             Console.of(ctx).error(f"{error.name} is not installed: {how_to_add(extra)}")
         except Exception as error:
-            if not _is_of_spark(error):
+            # By the name of its module: most commands do not import Spark.
+            if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
             from jobs.cli.table_options import name_jvm_output
             from jobs.tables.spark_errors import SparkJobError, one_line

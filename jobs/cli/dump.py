@@ -56,7 +56,7 @@ class Format(StrEnum):
 Formatter = Enum("Formatter", {name: name for name in ("dump-log", *FORMATTERS)}, type=str)  # type: ignore[misc]
 
 
-def dump(
+def dump_command(
     context: typer.Context,
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Folders, tar archives or segment files (.log).")

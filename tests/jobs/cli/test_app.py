@@ -48,8 +48,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jobs.cli.sample", module)
     for function in (broken, failing_in_spark, unwritable, without_extra):
         name = function.__name__
-        setattr(module, name, function)
-        monkeypatch.setitem(application.COMMANDS, name, Entry(f"sample:{name}", f"About {name}.", LAB, "x"))
+        setattr(module, f"{name}_command", function)
+        monkeypatch.setitem(application.COMMANDS, name, Entry(LAB, f"About {name}.", "x", "sample"))
     monkeypatch.setitem(application.EXTRAS, "great_expectations_of_nobody", "checks")
 
 
