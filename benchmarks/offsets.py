@@ -15,6 +15,7 @@ import time
 from typing import NamedTuple
 
 import pyarrow as pa
+from jobs.tables.columns import OFFSET_KEY
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -23,7 +24,6 @@ from jobs import settings
 from jobs.pipeline.commits.fold import INPUT, PassOver, What, summarizer
 from jobs.relations.offsets import OFFSETS
 from jobs.tables import session
-from jobs.tables.columns import OFFSET_KEY
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.results import GROUP_OFFSETS
 from jobs.tables.spark_reader import SparkReader, spark_types

@@ -57,7 +57,6 @@ from jobs.sources.files import with_copy
 from jobs.sources.log_settings import files_beside, layers_beside
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
-from jobs.tables.columns import plain
 from jobs.tables.delta import Tables
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LOG_RECORDS
@@ -68,6 +67,7 @@ from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.spark_errors import own_errors
 from jobs.tables.spark_reader import SparkReader, sent
+from jobs.tables.table import plain
 from jobs.tables.views import PREFIX, SPARK, view_query
 
 Moment = datetime | str | int

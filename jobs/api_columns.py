@@ -11,11 +11,11 @@ from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_changes import TopicInterval
 from jobs.queries.group_rows import TABLE_OF
-from jobs.tables.columns import BOOLEAN, COMMIT, DOUBLE, LONG, OFFSET_KEY, STRING, TIMESTAMP, column
 from jobs.tables.commits import POSITION, REMOVAL, REWIND
 from jobs.tables.history import CLUSTER
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.row_types import row_type
+from jobs.tables.table import BOOLEAN, COMMIT, DOUBLE, LONG, OFFSET_KEY, STRING, TIMESTAMP, column
 
 OFFSETS_SCHEMA: Final = pa.schema(
     [field for field in GROUP_OFFSETS.columns if field.name in (*OFFSET_KEY, "status", "is_stable", *COMMIT)]

@@ -26,7 +26,6 @@ from jobs.pipeline import (
     findings,
     ingest,
     lag_history,
-    live_snapshots,
     maintenance,
     nights,
     offsets,
@@ -38,7 +37,7 @@ from jobs.pipeline import (
 from jobs.pipeline.catalog_nights import working_copy
 from jobs.pipeline.findings import no_cycle_search
 from jobs.pipeline.group_pages import INPUTS, Page
-from jobs.pipeline.step_times import StepTimes, last_night
+from jobs.pipeline.nights import StepTimes, last_night
 from jobs.report.data import FORMAT
 from jobs.report.report_files import check_name, head_of
 from jobs.settings import Settings
@@ -324,7 +323,7 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     kafka = Kafka(nightly.settings.kafka, since=since)
     live = paths if chosen.snapshots else []
     settings = nightly.settings
-    with live_snapshots.around(nightly.tables, live, settings.kafka, settings.cluster, nightly.warn) as snapped:
+    with snapshots.around(nightly.tables, live, settings.kafka, settings.cluster, nightly.warn) as snapped:
         dumps = open_dump(
             nightly.tables.session,
             paths,

@@ -15,8 +15,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
 from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds
+from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds, with_options
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import parse_time, plain
 

@@ -18,8 +18,7 @@ from jobs.checks.project import FOLDER, write_project
 from jobs.checks.validation import Result
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, ConfigOption, TablesOption
+from jobs.cli.options import FAILED_GATE, ConfigOption, TablesOption, with_options
 from jobs.cli.output import print_lines, print_written
 from jobs.cli.table_options import TableOptions
 from jobs.tables.reader import absolute

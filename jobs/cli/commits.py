@@ -9,11 +9,10 @@ import typer
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource, warn_of_window
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupArgument, SinceOption, UntilOption
+from jobs.cli.options import GroupArgument, SinceOption, UntilOption, with_options
 from jobs.cli.output import Line, print_lines, utc
 from jobs.formatting import parse_time, plain
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import group_steps
 from jobs.queries.interface import no_history
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import typer
 
+from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, describe, group_state, state_as_of
@@ -32,15 +33,90 @@ from jobs.cli.gaps import (
     warn_of_missing,
     warn_of_share_state,
 )
-from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, GroupArgument, SinceOption, UntilOption, parse_moment
+from jobs.cli.options import (
+    AtOffsetOption,
+    AtOption,
+    EndsOption,
+    GroupArgument,
+    SinceOption,
+    UntilOption,
+    parse_moment,
+    with_options,
+)
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.print_description import print_description, print_overview, without_counts
+from jobs.formatting import parse_time, plain
 from jobs.queries.interface import Answers, GroupsThen
 from jobs.relations.moment import AsOf
-from jobs.sources.end_offsets import newest_ends
+from jobs.sources.end_offsets import all_ends, newest_ends
+
+
+class LagLimits(NamedTuple):
+    """Selects points by topic, partition and time; None: any."""
+
+    topic: str | None
+    partition: int | None
+    since: str | None
+    until: str | None
+
+    def choose(self, points: list[LagPoint]) -> list[LagPoint]:
+        """Return the points that are selected."""
+        first = None if self.since is None else parse_time(self.since)
+        last = None if self.until is None else parse_time(self.until)
+        return [
+            point
+            for point in points
+            if self.topic in (None, point.topic)
+            and self.partition in (None, point.partition)
+            and (first is None or point.timestamp_ms >= first)
+            and (last is None or point.timestamp_ms <= last)
+        ]
+
+
+def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limits: LagLimits) -> None:
+    """Print the lag at each snapshot; warn of partitions without an end offset.
+
+    Raises:
+        InputError: no end offsets are known, the group is not there, or nothing of it has an end offset.
+    """
+    answers = source.answers()
+    points = answers.lag(group, None if ends is None else all_ends(ends))
+    _, offsets, _ = find_group(answers.at(AsOf(), group), group)
+    seen = {(point.topic, point.partition) for point in points}
+    without = sorted(str(partition) for partition in offsets.committed if partition not in seen)
+    known = answers.knowledge()
+    reasons = [*known.reasons(group), *known.about_offsets()]
+    if not points:
+        doubt = f", as far as is known: {'; '.join(reasons)}" if reasons else ""
+        raise InputError(
+            f"at no snapshot of the end offsets had group {group!r} an offset committed for a partition in it{doubt}"
+        )
+    if without:
+        more = f" and {len(without) - 3} more" if len(without) > 3 else ""
+        source.console.warn(f"no snapshot has the end offset of {', '.join(without[:3])}{more}: the lag is not known")
+    for reason in reasons:
+        source.console.warn(reason)
+    chosen = limits.choose(points)
+    lines = [plain(point) if source.json else _line(point) for point in chosen]
+    print_lines(lines, as_json=source.json, title=f"lag of {group} over time")
+
+
+def _line(point: LagPoint) -> Line:
+    return {
+        "topic": point.topic,
+        "partition": point.partition,
+        "time": utc(point.timestamp_ms),
+        "lag": point.lag,
+        "status": point.status,
+        "end": point.end_offset,
+        "committed": point.committed_offset,
+        "written": point.produced,
+        "consumed": point.consumed,
+        "log": None if point.committed is None else f"{point.committed.partition}:{point.committed.offset}",
+        "missing": point.missing,
+    }
+
 
 GROUP_TYPES: Final = (*GroupType, UNKNOWN.upper())
 GROUP_STATES: Final = ("EMPTY", "ASSIGNING", "RECONCILING", "STABLE", "NOT_READY", UNKNOWN.upper())

@@ -13,7 +13,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.option_groups import with_options
+from jobs.cli.options import with_options
 from jobs.cli.output import print_json, print_text, utc
 from jobs.formatting import parse_time, plain
 from jobs.queries.interface import Answers

@@ -17,8 +17,7 @@ from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import check_moment, lacks_deliveries, naming_moved, warn_of_missing
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import AtOption, EndsOption, parse_moment
+from jobs.cli.options import AtOption, EndsOption, parse_moment, with_options
 from jobs.formatting import visible
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.queries.interface import AllHistories, Answers

@@ -11,8 +11,14 @@ from jobs import nightly_run
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
+from jobs.cli.options import (
+    FAILED_GATE,
+    BrokerLogOption,
+    BrokerZoneOption,
+    ClusterOption,
+    CopiedTopicOption,
+    with_options,
+)
 from jobs.cli.output import Line, print_lines, print_written
 from jobs.cli.table_options import TableOptions, name_jvm_output
 from jobs.sources.log_settings import note_beside

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_type_hints
 
 import typer
 
@@ -168,3 +170,29 @@ def parse_moment(at: str | None, at_offsets: list[str] | None) -> AsOf:
             raise UsageError(f"--at-offset names partition {partition} twice: give one offset for each partition")
         offsets[partition] = offset
     return AsOf(None if at is None else parse_time(at), offsets)
+
+
+def with_options(shared: type[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for commands whose first parameter is a ``shared``: its fields become options of the command.
+
+    They come after the command's own options. ``shared`` is a dataclass whose fields are annotated as Typer parameters.
+    """
+    types = get_type_hints(shared, include_extras=True)
+    shared_parameters = [
+        parameter.replace(annotation=types[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(shared).parameters.items()
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *shared_parameters]
+
+        @functools.wraps(command)
+        def run(**values: object) -> None:
+            command(shared(**{parameter.name: values.pop(parameter.name) for parameter in shared_parameters}), **values)
+
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate

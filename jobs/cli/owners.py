@@ -19,8 +19,7 @@ from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
 from jobs.cli.gaps import check_moment, naming_moved, warn_of_missing
 from jobs.cli.lines import OwnerIntervalLine, OwnershipTime
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
+from jobs.cli.options import AtOffsetOption, AtOption, parse_moment, with_options
 from jobs.cli.output import utc
 from jobs.formatting import number_ranges
 from jobs.queries.ownership import ReadInterval, in_order, interval_of, is_topic_shown, of_partition, owned_by

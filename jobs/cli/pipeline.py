@@ -11,12 +11,11 @@ import typer
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
+from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption, with_options
 from jobs.cli.output import Line, print_lines
 from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
-from jobs.pipeline import beside_logs, broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay
+from jobs.pipeline import beside_logs, broker_logs, decode, findings, ingest, lag_history, replay, snapshots
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.secret_values import without_credentials
@@ -96,7 +95,7 @@ def ingest_command(
             if not paths:
                 return
         live = paths if chosen.input.snapshots else []
-        with live_snapshots.around(tables, live, chosen.kafka, chosen.cluster, console.warn) as snapped:
+        with snapshots.around(tables, live, chosen.kafka, chosen.cluster, console.warn) as snapped:
             with console.step("opening the dumps"):
                 kafka = Kafka(chosen.kafka, ranges)
                 dumps = open_dump(

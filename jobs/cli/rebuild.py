@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.lines import RebuiltLine
-from jobs.cli.option_groups import with_options
+from jobs.cli.options import with_options
 from jobs.cli.output import print_lines
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import rebuild

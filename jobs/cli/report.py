@@ -16,8 +16,7 @@ from coordinator_core.errors import UsageError
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import EndsOption, SinceOption, UntilOption
+from jobs.cli.options import EndsOption, SinceOption, UntilOption, with_options
 from jobs.cli.output import print_written
 from jobs.formatting import parse_time
 from jobs.installation import software_version

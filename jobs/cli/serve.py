@@ -16,8 +16,7 @@ import typer
 from coordinator_core.errors import CoordinatorAuditError, UsageError
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.console import Console
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import EndsOption
+from jobs.cli.options import EndsOption, with_options
 from jobs.cli.report import report_of_logs
 from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.serve.from_logs import LogsRead, ServedLogs

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.cli.console import Console
 from jobs.relations.replay import unfinished_run
-from jobs.tables.clusters import choose_cluster
 from jobs.tables.engine import Engine, reads_here
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.kept_copy import kept_copy
@@ -72,3 +72,33 @@ def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) ->
         return SparkReader(opened.spark, opened.location)
 
     return Engine(FolderReader(chosen.tables), through_spark, chosen.engine.limits)
+
+
+def clusters(tables: TableReader) -> list[str]:
+    """Return the names of the clusters of which a log was ingested, sorted.
+
+    Raises:
+        MissingTableError: nothing was ingested into these tables.
+    """
+    rows = tables.rows("SELECT DISTINCT cluster FROM $runs WHERE cluster IS NOT NULL")
+    return sorted(row["cluster"] for row in rows)
+
+
+def choose_cluster(tables: TableReader, named: str | None) -> str:
+    """Return the cluster that a question is about: the one that is named, or the only one in the tables.
+
+    Raises:
+        InputError: the named cluster is not in the tables, or none is named and the tables hold none or several.
+        MissingTableError: nothing was ingested into these tables.
+    """
+    there = clusters(tables)
+    listed = ", ".join(there)
+    if named is not None:
+        if named in there:
+            return named
+        raise InputError(f"no cluster {named!r} in the tables at {tables.location}: they hold {listed or 'no cluster'}")
+    if len(there) == 1:
+        return there[0]
+    if not there:
+        raise InputError(f"the tables at {tables.location} hold no cluster: no log was ingested")
+    raise InputError(f"the tables at {tables.location} hold several clusters: name one with --cluster ({listed})")

@@ -13,7 +13,7 @@ from jobs.cli.output import Line, print_lines, utc
 from jobs.cli.stored_source import open_stored
 from jobs.formatting import plain
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.relations.late_records import late_records
+from jobs.relations.news import late_records
 from jobs.tables.night_rows import NightRow, stored_nights
 
 

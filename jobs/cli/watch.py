@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,14 @@ import typer
 
 from coordinator_core.audit.finding_rows import FindingRow, Level
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.tallies import GroupTallies
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.errors import UsageError
-from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.groups.certainty import CERTAIN, Certainty, LogGaps
+from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.log_partition import shown
-from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
+from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.checks.gates import Gate
@@ -29,7 +33,6 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
 from jobs.cli.watch_lines import lines
-from jobs.cli.watch_metrics import watched_facts
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
 from jobs.queries.from_logs.given import counted_by, given_logs, given_share_state, given_topics
@@ -38,6 +41,7 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import GROUP_TOPICS
 from jobs.sources.log_settings import note_beside
 from jobs.watch.events import FindingEvent, WatchEvent
+from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.followed_log import Reached
 from jobs.watch.live_topics import LiveTopics
@@ -48,6 +52,7 @@ from jobs.watch.webhook import Webhook
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
     from jobs.watch.live_broker import Ends, Look, TakenSnapshot
+
 
 PAUSE_S: Final = 0.2
 """How long a watch of a folder waits before it looks again."""
@@ -385,3 +390,44 @@ def watched_source(url: str | None, log: list[Path] | None, kafka: dict[str, str
     from jobs.watch.live_broker import LiveBroker
 
     return LiveBroker(servers, kafka, warn)
+
+
+IN_PART: Final = Certainty(all_members=False, all_offsets=False, transactions_are_known=False)
+"""What is known of a group whose log lacks records: there may have been more of everything."""
+
+
+def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNames]) -> GroupFacts:
+    """Return the facts about all groups as of the last record that was read."""
+    followed = sorted(groups.groups.values(), key=lambda group: group.group_id)
+    of_groups = [log for place, log in groups.logs.items() if place.family in (Family.GROUP, Family.CONNECT)]
+    tallies: dict[str, GroupTallies] = {}
+    for tracked in followed:
+        counted = tracked.tallies.with_rows(tracked.folds.audit.open_rows())
+        known = tallies.get(tracked.group_id)
+        tallies[tracked.group_id] = counted if known is None else known.joined(counted)
+    return GroupFacts(
+        cluster,
+        names,
+        list(_groups(groups, followed)),
+        groups.lags.ends,
+        tallies,
+        list(groups.findings()),
+        lag=[point for points in groups.lags.points.values() for point in points],
+        is_whole=all(log.is_whole for log in groups.logs.values()),
+        moment_ms=max((group.last_ms for group in of_groups if group.last_ms >= 0), default=None),
+    )
+
+
+def _groups(groups: FollowedGroups, followed: Sequence[FollowedGroup]) -> Iterator[GroupThen]:
+    for tracked in followed:
+        committed = {
+            TopicPartition(row.topic, row.partition): Commit(row.offset, None, "", -1, None, None, row.last)
+            for row in tracked.folds.commits.partitions()
+            if row.offset is not None
+        }
+        group = tracked.folds.audit.group
+        if group.state is None and group.from_start and committed:
+            group = replace(group, state=ClassicGroup())  # offsets alone make a classic group
+        then = GroupThen(group, GroupOffsets(committed), CERTAIN if groups.logs[tracked.place].is_whole else IN_PART)
+        if then.is_possible:
+            yield then

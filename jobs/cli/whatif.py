@@ -17,8 +17,7 @@ from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import SHARE_LOG
 from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupArgument
+from jobs.cli.options import GroupArgument, with_options
 from jobs.cli.output import Line, print_lines, print_text
 from jobs.queries.interface import Answers, RebalanceFilter
 

@@ -22,10 +22,10 @@ from jobs.pipeline import runs
 from jobs.relations.brokers import USED
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
+from jobs.tables.snapshots import BROKER_EVENTS
 from jobs.tables.table import few
 
 AT_ONCE: Final = 50_000

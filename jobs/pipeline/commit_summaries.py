@@ -17,15 +17,15 @@ from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits.fold import NEW, CommitNews, PassOver
 from jobs.pipeline.commits.here import IS_REVISED, PENDING_PLACES, REVISED_PLACES, summarized_here
-from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.pipeline.runs import decoded_runs, newest_runs
 from jobs.relations.commits import MARKER
 from jobs.tables import written_files
-from jobs.tables.columns import OFFSET_KEY
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Rows, master, runs_steps
 from jobs.tables.reader import Value
 from jobs.tables.records import OFFSET_COMMITS
+from jobs.tables.table import OFFSET_KEY
 
 LOG_TOPIC: Final = GROUP_LOG
 

@@ -18,15 +18,14 @@ from contextlib import contextmanager
 from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.installation import software_version
-from jobs.pipeline.changed_groups import changed_groups
-from jobs.pipeline.decoded_runs import newest_runs
-from jobs.pipeline.group_pages import FACTS_FROM, INPUTS, OPTIONAL, Changed, PageMaker, SharedFacts
-from jobs.tables.broker_events import BROKER_EVENTS
+from jobs.pipeline.group_pages import FACTS_FROM, INPUTS, OPTIONAL, Changed, PageMaker, SharedFacts, changed_groups
+from jobs.pipeline.runs import newest_runs
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
 from jobs.tables.reader import Row
 from jobs.tables.results import FINDINGS, GROUP_PAGES, KNOWN_FINDINGS
 from jobs.tables.row_reader import reader
+from jobs.tables.snapshots import BROKER_EVENTS
 from jobs.tables.table import few
 from jobs.tables.versions import made_from, note_of
 

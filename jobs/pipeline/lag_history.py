@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_core.records import GROUP_LOG
-from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.pipeline.runs import decoded_runs, newest_runs
 from jobs.relations.lag import KEY, LAG_SINCE, lag_rows
 from jobs.relations.logs import log_reaches
 from jobs.tables.delta import Tables

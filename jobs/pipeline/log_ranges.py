@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.pipeline.runs import decoded_runs, newest_runs
 from jobs.relations.logs import BLOCK, RANGES
 from jobs.tables import written_files
-from jobs.tables.columns import PLACED
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS
+from jobs.tables.table import PLACED
 
 BARE: Final = (
     "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND leader_epoch IS NULL"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.pipeline import commit_summaries
-from jobs.pipeline.decoded_runs import newest_run, newest_runs
+from jobs.pipeline.runs import newest_run, newest_runs
 from jobs.relations.offsets import ROWS, WITH_ENDS, WITHOUT_ENDS
 from jobs.sources.files import SHARE_TOPICS
 from jobs.sources.spark_end_offsets import TYPES

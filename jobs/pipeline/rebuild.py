@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator_core.errors import InputError, UsageError
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.catalog import CATALOG, COMPANIONS, DECODED
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import find, spare_checkpoints
@@ -27,7 +26,7 @@ from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.results import FINDINGS
-from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+from jobs.tables.snapshots import BROKER_EVENTS, END_OFFSETS, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
 
 ASIDE: Final = ".damaged"

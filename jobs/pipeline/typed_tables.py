@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from jobs.pipeline.decode_arrow import TYPED
-from jobs.pipeline.decoded_runs import newest_run, runs_behind
+from jobs.pipeline.runs import newest_run, runs_behind
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS

@@ -15,8 +15,8 @@ from jobs.relations.moment import NEVER_MS, AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT, log_name
-from jobs.tables.columns import PLACED
 from jobs.tables.reader import Row, TableReader, Value
+from jobs.tables.table import PLACED
 
 LAST_OFFSET: Final = 1 << 62
 """Stands for the end of a moment that has none."""

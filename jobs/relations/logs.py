@@ -25,8 +25,8 @@ from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS, log_name
-from jobs.tables.columns import LOG_PARTITION, PLACED
 from jobs.tables.reader import Row, TableReader
+from jobs.tables.table import LOG_PARTITION, PLACED
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block of ``RANGES``."""

@@ -1,5 +1,5 @@
 """What is new in the tables since a night: findings by the nights that ``known_findings`` names, records by the runs
-that brought them.
+that brought them, and nights that lacked records which a later one has.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Final, NamedTuple, Protocol
 
 from coordinator_core.audit.finding_rows import FindingRow
@@ -16,7 +17,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition
 from jobs.formatting import parse_time
 from jobs.tables.night_rows import ID
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import Row, TableReader
 
 STEPS: Final = "SELECT night, ended, started_at, seconds FROM $nightly_steps WHERE night < :before"
 CHANGED: Final = """
@@ -162,3 +163,45 @@ def last_end(tables: TableReader, night: str | None = None) -> str:
         ends[row["night"]] = _Night(row["night"], max(known.ended_at, ended_at), has_failed)
     good = [each for each in ends.values() if not each.has_failed]
     return max(good).ended_at.strftime(ID) if good else NO_NIGHT
+
+
+READ: Final = """
+SELECT run_id, log_topic, log_partition, min(first_offset) AS first_offset, max(last_offset) AS last_offset,
+  min(first_ms) AS first_ms, max(last_ms) AS last_ms
+FROM $log_ranges WHERE cluster = :cluster GROUP BY run_id, log_topic, log_partition
+"""
+"""What each run has added of a log partition."""
+
+
+def late_records(tables: TableReader, cluster: str, nights: Sequence[str]) -> dict[str, list[str]]:
+    """Return by night the log partitions of which it lacked records that a later one has.
+
+    They lie before the last offset that the night had read; of a partition of which it had nothing, they are older than
+    its newest record. ``nights`` are ids in order of time; a night without such records is left out.
+    """
+    if not tables.exists("log_ranges"):
+        return {}
+    rows = list(tables.rows(READ, cluster=cluster))
+    found = {night: _late(rows, until) for night, until in pairwise(nights)}
+    return {night: late for night, late in found.items() if late}
+
+
+def _late(rows: Sequence[Row], until: str) -> list[str]:
+    """Return the log partitions of which runs from ``until`` on have records from before what earlier runs have."""
+    last: dict[tuple[str, int], int] = {}
+    newest_ms = -1
+    for row in rows:
+        if row["run_id"] < until:
+            place = row["log_topic"], row["log_partition"]
+            last[place] = max(row["last_offset"], last.get(place, -1))
+            newest_ms = max(newest_ms, row["last_ms"] or -1)
+    late = set()
+    for row in rows:
+        place = row["log_topic"], row["log_partition"]
+        if row["run_id"] >= until and (
+            row["first_offset"] <= last[place]
+            if place in last
+            else row["first_ms"] is not None and row["first_ms"] <= newest_ms
+        ):
+            late.add(place)
+    return [f"{topic}-{partition}" for topic, partition in sorted(late)]

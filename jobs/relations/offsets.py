@@ -13,8 +13,8 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations.commits import OPEN
-from jobs.tables.columns import COMMIT, OFFSET_KEY, PLACED
 from jobs.tables.reader import TableReader
+from jobs.tables.table import COMMIT, OFFSET_KEY, PLACED
 
 ALL: Final = "$commit_summaries WHERE hour_ms IS NULL"
 KEYS: Final = ", ".join(OFFSET_KEY)

@@ -10,8 +10,8 @@ from typing import Final
 from jobs.relations.unreadable import IS_COMMIT, OF_STATE, UNREADABLE
 from jobs.relations.up_to_date import newest_run_in
 from jobs.sources.files import REPLAYED_TOPICS
-from jobs.tables.columns import PLACED
 from jobs.tables.reader import TableReader
+from jobs.tables.table import PLACED
 
 IDENTITY: Final = ("log_topic", "group_id")
 """The columns that identify a group within a cluster."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.snapshot_settings import (
     METADATA_VERSION,
@@ -15,8 +15,31 @@ from coordinator_core.cluster.snapshot_settings import (
     levels_in_snapshot,
 )
 from coordinator_core.groups.setting_bounds import BROKER_SETTINGS
-from jobs.relations.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
+
+
+class SnapshotNews(NamedTuple):
+    """The time (ms) of the last snapshot that was known, None if there was none, and of the first new one."""
+
+    known: int | None
+    new: int
+
+    @property
+    def known_before(self) -> int | None:
+        """The time of the known snapshot before all new ones; None: there is none, or a new one is older."""
+        return None if self.known is None or self.new <= self.known else self.known
+
+
+def snapshot_news(tables: TableReader, table: str, cluster: str, after: str) -> SnapshotNews | None:
+    """Return what runs after ``after`` have brought to a table of snapshots, which exists; None: nothing."""
+    (seen,) = tables.rows(
+        "SELECT max(CASE WHEN run_id <= :after THEN timestamp_ms END) AS known, "
+        f"min(CASE WHEN run_id > :after THEN timestamp_ms END) AS new FROM ${table} WHERE cluster = :cluster",
+        cluster=cluster,
+        after=after,
+    )
+    return None if seen["new"] is None else SnapshotNews(seen["known"], seen["new"])
+
 
 USED_SETTINGS: Final = (
     *(f"{kind}.session.timeout.ms" for kind in ("consumer", "share", "streams")),

@@ -30,8 +30,7 @@ from coordinator_core.records import (
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.relations.positions import stored_position
-from jobs.relations.settings import read_settings, settings_news_ms
-from jobs.relations.snapshot_news import snapshot_news
+from jobs.relations.settings import read_settings, settings_news_ms, snapshot_news
 from jobs.relations.topic_lines import has_new_topic_lines, topics_of_stored_lines
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of

@@ -12,8 +12,8 @@ from coordinator_core.history.lost_records import Offsets, Place, UnknownOffsets
 from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
-from jobs.tables.columns import PLACED
 from jobs.tables.reader import TableReader, Value
+from jobs.tables.table import PLACED
 
 UNREADABLE: Final = f"$quarantine WHERE cluster = :cluster AND part IN ('key', 'value') AND stray IS NULL AND {PLACED}"
 MOST_RUNS: Final = 50_000

@@ -18,9 +18,9 @@ from jobs.queries.interface import Answers
 from jobs.report.data import GroupDetail, Report
 from jobs.report.group_page import detail
 from jobs.report.offsets_over_time import NOTHING
-from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, GroupTimes, TimedLag, newest
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_with_newer
+from jobs.serve.offsets import settings_at
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked, Packed
 

@@ -17,10 +17,10 @@ from jobs.report.data import GroupDetail, Report
 from jobs.report.group_page import detail
 from jobs.report.stored import stored_ends
 from jobs.serve.from_logs import MOST_FOUND
-from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, MOST_OWNERS, OFFSETS, newest, state_at
 from jobs.serve.group_types import KNOWN, NEWEST, GroupTypes, group_types
 from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_with_newer
+from jobs.serve.offsets import settings_at
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked
 from jobs.serve.stored_overview import stored_overview

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from jobs.tables.columns import plain
 from jobs.tables.log import DUMPED
+from jobs.tables.table import plain
 
 SCHEMA: Final = plain(DUMPED)
 

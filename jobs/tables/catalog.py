@@ -1,19 +1,17 @@
-"""Every table that the jobs fill."""
+"""Every table that the jobs fill, and which columns of one name rows of another."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import Companions
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
-from jobs.tables.nights import NIGHTS
 from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, GROUP_PAGES, KNOWN_FINDINGS
-from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, GROUP_PAGES, KNOWN_FINDINGS, NIGHTS
+from jobs.tables.snapshots import BROKER_EVENTS, END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
 
 CATALOG: Final[dict[str, Table]] = {
@@ -48,3 +46,52 @@ COMPANIONS: Final = {
     REPLAYED.name: Companions(0, (*HISTORY, GROUP_STATES.name)),
 }
 """By table, the tables that were created before it, or before its first rows."""
+
+
+class Join(NamedTuple):
+    """``columns`` of a row of ``table`` are those of rows of ``other``; several where ``to_one`` is false.
+
+    ``columns``: pairs of a column of ``table`` and one of ``other``, or of fields of their structs.
+    """
+
+    table: str
+    other: str
+    columns: tuple[tuple[str, str], ...]
+    meaning: str
+    to_one: bool = True
+
+
+def _same(*names: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, name) for name in ("cluster", *names))
+
+
+JOINS: Final = (
+    Join("rebalances", "group_epochs", (*_same("group_id"), ("at", "opened")), "the epoch it led to"),
+    Join("target_audits", "group_epochs", (*_same("group_id"), ("at", "target")), "the epoch of the judged target"),
+    Join("assignments", "memberships", _same("group_id", "member_id"), "the stays of the owner", False),
+    Join("violations", "group_epochs", _same("group_id"), "the epochs of the group", False),
+    Join("findings", "rebalances", _same("group_id"), "the rebalances of the group", False),
+    Join(
+        "group_offsets",
+        "assignments",
+        _same("group_id", "topic", "partition"),
+        "who owned the committed partition (`kind = 'current'`)",
+        False,
+    ),
+    Join("group_offsets", "topic_history", _same("topic"), "the topic through time", False),
+    Join("commit_summaries", "group_offsets", _same("group_id", "topic", "partition"), "the committed offset", False),
+    Join(
+        "offset_commits",
+        "log_records",
+        _same("log_topic", "log_partition", "log_offset"),
+        "the record as it was dumped",
+    ),
+    Join(
+        "group_records", "log_records", _same("log_topic", "log_partition", "log_offset"), "the record as it was dumped"
+    ),
+    Join("log_records", "runs", _same("run_id", "log_topic", "log_partition"), "the run that took it in", False),
+    Join("lag_history", "end_offsets", _same("topic", "partition", "timestamp_ms"), "the snapshot of its end offset"),
+)
+"""The joins that questions need. Epochs are joined by their records: a group that is deleted and created again has the
+same numbers once more.
+"""

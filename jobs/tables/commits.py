@@ -7,11 +7,10 @@ from typing import Final
 import pyarrow as pa
 
 from coordinator_core.records import LogPosition
-from jobs.tables.columns import BOOLEAN, COMMIT, INT, LONG, STRING, array, column
 from jobs.tables.history import CLUSTER
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.row_types import row_type
-from jobs.tables.table import Table
+from jobs.tables.table import BOOLEAN, COMMIT, INT, LONG, STRING, Table, array, column
 
 POSITION: Final = row_type(LogPosition)
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from jobs.settings import EngineLimits
-from jobs.tables.columns import sql_type
-from jobs.tables.conflicts import ConflictError, TableCommit, repeated
+from jobs.tables.conflicts import ConflictError, TableCommit, repeated, writing
 from jobs.tables.damage import is_there
 from jobs.tables.engine import Engine, Rows, Session, limits_of, runs_steps, started, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
@@ -31,8 +30,7 @@ from jobs.tables.reader import (
     sql_name,
 )
 from jobs.tables.spark_errors import one_line
-from jobs.tables.table import Table
-from jobs.tables.write_errors import writing
+from jobs.tables.table import Table, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

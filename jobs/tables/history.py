@@ -6,9 +6,8 @@ from typing import Final
 
 from coordinator_core.audit.audited_rows import AUDITED_TABLES
 from coordinator_core.history import rows
-from jobs.tables.columns import INT, LONG, STRING, column
 from jobs.tables.row_types import row_type
-from jobs.tables.table import Table
+from jobs.tables.table import INT, LONG, STRING, Table, column
 
 CLUSTER: Final = column("cluster", STRING, "Name of the cluster that wrote the log")
 

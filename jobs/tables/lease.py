@@ -28,13 +28,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from jobs.tables.conflicts import repeated
+from jobs.tables.conflicts import repeated, writing
 from jobs.tables.delta import Tables
 from jobs.tables.engine import is_elsewhere
 from jobs.tables.nightly import LEASES
 from jobs.tables.reader import Row, sql_text
 from jobs.tables.table import Table, few
-from jobs.tables.write_errors import writing
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable

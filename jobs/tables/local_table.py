@@ -14,12 +14,12 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from coordinator_core.errors import InputError
-from jobs.tables.columns import plain
 from jobs.tables.folder_reader import DIALECT
 from jobs.tables.opened import Known, opened
 from jobs.tables.reader import Value, is_folder, with_names
 from jobs.tables.spark_errors import one_line
 from jobs.tables.store import files_in
+from jobs.tables.table import plain
 
 WRITER_VERSION: Final = 2
 """The newest writer version of Delta's protocol that all tables have which this software creates."""

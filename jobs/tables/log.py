@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from jobs.tables.columns import BINARY, BOOLEAN, INT, LONG, SHORT, STRING, TIMESTAMP, array, column
-from jobs.tables.table import Table
+from jobs.tables.table import BINARY, BOOLEAN, INT, LONG, SHORT, STRING, TIMESTAMP, Table, array, column
 
 RUN = [
     column("cluster", STRING, "Name of the cluster that wrote the log"),

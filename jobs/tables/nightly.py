@@ -6,8 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from jobs.tables.columns import DOUBLE, INT, LONG, STRING, TIMESTAMP, column
-from jobs.tables.table import Table
+from jobs.tables.table import DOUBLE, INT, LONG, STRING, TIMESTAMP, Table, column
 
 NIGHTLY_STEPS: Final = Table(
     "nightly_steps",

@@ -10,9 +10,8 @@ import pyarrow as pa
 from coordinator_core.records import COMMIT_TYPES, Family
 from coordinator_core.wire.arrow_types import message_type
 from coordinator_core.wire.schema import RecordSchema, record_schemas
-from jobs.tables.columns import BINARY, BOOLEAN, LONG, SHORT, STRING, column
 from jobs.tables.log import BATCH, ORIGIN, POSITION, RUN, STRAY
-from jobs.tables.table import Table
+from jobs.tables.table import BINARY, BOOLEAN, LONG, SHORT, STRING, Table, column
 
 OFFSET_COMMIT_NAMES: Final = {
     ("key", "group"): "group_id",

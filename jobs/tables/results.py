@@ -1,4 +1,4 @@
-"""The tables of conclusions from the log: findings, committed offsets, results of checks."""
+"""The tables of conclusions from the log: findings, committed offsets, results of checks, nights."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.finding_rows import FindingRow
-from jobs.tables.columns import BOOLEAN, COMMIT, DOUBLE, LONG, OFFSET_KEY, STRING, TIMESTAMP, column
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import RUN
+from jobs.tables.night_rows import NightRow
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.row_types import row_type
-from jobs.tables.table import Table
+from jobs.tables.table import BOOLEAN, COMMIT, DOUBLE, LONG, OFFSET_KEY, STRING, TIMESTAMP, Table, column
 
 FINDINGS: Final = Table(
     "findings",
@@ -89,4 +89,15 @@ CHECK_RESULTS: Final = Table(
         column("checked_at", TIMESTAMP, "When the check ran"),
     ],
     key=("run_id", "cluster", "suite", "check", "expectation", "bound"),
+)
+
+
+COMPUTED: Final = ("new_rebalances", "new_violations")
+"""Fields that are computed from two nights when they are read."""
+
+NIGHTS: Final = Table(
+    "nights",
+    "What one night found in one cluster, at the end of the log: for the trend between nights",
+    [CLUSTER, *(field for field in row_type(NightRow) if field.name not in COMPUTED)],
+    key=("cluster", "night"),
 )

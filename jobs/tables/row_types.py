@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 import pyarrow as pa
 
-from jobs.tables.columns import BOOLEAN, DOUBLE, LONG, STRING, array, column
 from jobs.tables.row_reader import bare, element
+from jobs.tables.table import BOOLEAN, DOUBLE, LONG, STRING, array, column
 
 SCALARS: Final[dict[type, pa.DataType]] = {str: STRING, bool: BOOLEAN, int: LONG, float: DOUBLE}
 

@@ -1,14 +1,16 @@
-"""The tables of snapshots of a cluster: end offsets and topics, settings, and the lag of groups at their times."""
+"""The tables of what is taken in beside the log: snapshots of a cluster (end offsets and topics, settings, and the lag
+of groups at their times), and lines of brokers' application logs.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from coordinator_core.audit.offsets.burrow import LagPoint
-from jobs.tables.columns import INT, LONG, STRING, array, column
+from coordinator_core.broker_log.events import BrokerEvent
 from jobs.tables.history import CLUSTER
 from jobs.tables.row_types import row_type
-from jobs.tables.table import Table
+from jobs.tables.table import INT, LONG, STRING, Table, array, column
 
 SNAPSHOT: Final = [
     CLUSTER,
@@ -50,4 +52,22 @@ LAG_HISTORY: Final = Table(
     "Lag of one group in one partition at the time of one snapshot of the end offsets, with Burrow's status",
     [CLUSTER, column("run_id", STRING, "Newest run that the row rests on"), *row_type(LagPoint)],
     key=("cluster", "group_id", "topic", "partition", "timestamp_ms"),
+)
+
+
+BROKER_EVENTS: Final = Table(
+    "broker_events",
+    "What one line of a broker's application log says of the group coordinator, and the record that it belongs to",
+    [
+        CLUSTER,
+        column("run_id", STRING, "Run that took the line in; sorts by time"),
+        column("digest", STRING, "Hash by which a copied line is known"),
+        *row_type(BrokerEvent),
+        column(
+            "members_not_known",
+            INT,
+            "Members of known groups that the file names, if the log has none of them: the file is not used",
+        ),
+    ],
+    key=("cluster", "digest"),
 )

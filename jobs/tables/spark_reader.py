@@ -16,10 +16,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
-from jobs.tables.columns import sql_type
 from jobs.tables.conflicts import TableCommit
 from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, sql_name, sql_text, with_names
 from jobs.tables.spark_errors import one_line
+from jobs.tables.table import sql_type
 
 MISSING: Final = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
 """Spark's error conditions for a missing table."""

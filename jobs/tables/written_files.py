@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
-from jobs.tables.columns import INT, LONG, SHORT, STRING
 from jobs.tables.delta import INDEXED_COLUMNS, Tables
 from jobs.tables.engine import Rows
 from jobs.tables.store import files_in
-from jobs.tables.table import Table
+from jobs.tables.table import INT, LONG, SHORT, STRING, Table
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions

@@ -52,10 +52,9 @@ from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_log import FollowedLog, Reached
 from jobs.watch.followed_share_state import FollowedShareState
 from jobs.watch.lags import Lags
-from jobs.watch.live_topics import LiveTopics
+from jobs.watch.live_topics import LiveTopics, SeenLeaders
 from jobs.watch.looks import Looks
 from jobs.watch.new_rows import LogPlace, NewRows
-from jobs.watch.seen_leaders import SeenLeaders
 
 if TYPE_CHECKING:
     from jobs.watch.live_broker import Look, TakenSnapshot

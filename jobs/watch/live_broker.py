@@ -23,8 +23,8 @@ from jobs.sources.files import FAMILIES, REPLAYED_TOPICS
 from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 from jobs.sources.log_reader import LogRow
 from jobs.watch.followed_log import LastRow, Reached, other_log
+from jobs.watch.live_topics import Leaders
 from jobs.watch.new_rows import LogPlace, NewRows
-from jobs.watch.seen_leaders import Leaders
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pyspark.sql import SparkSession
 
-from jobs.cli.output_shapes import output_schema
+from jobs.cli.schema import output_schema
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SAMPLE_LOGS, SMALL
 from tests.jobs.filled_tables import TOPIC, decoded, expected, kafka_rows, sample_rows, write_json, write_parquet

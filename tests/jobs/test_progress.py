@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from jobs.cli import console as console_module
 from jobs.cli.console import Console, LogFormat
 from jobs.cli.step_line import clock, description, times_text
-from jobs.pipeline.step_times import StepTimes, last_night
+from jobs.pipeline.nights import StepTimes, last_night
 from jobs.tables.delta import Tables
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS

@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame
 from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
 from jobs.cli.options import FAILED_GATE
 from jobs.formatting import plain as plain_value
-from jobs.tables.catalog import CATALOG
-from jobs.tables.joins import JOINS, Join
+from jobs.tables.catalog import CATALOG, JOINS, Join
 from jobs.tables.views import DATAFUSION, SPARK, TIMES, time_name, view_query
 from tests.commands import run_command
 from tests.jobs.frames import assert_rows, assert_same

@@ -19,9 +19,8 @@ from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.history import HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
 from jobs.tables.nightly import NIGHTLY_STEPS
-from jobs.tables.nights import NIGHTS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, NIGHTS
 from jobs.tables.table import Table
 from tests.kills.logs import write_logs
 from tests.kills.processes import UNDISTURBED, Ended, Fate, forked, run

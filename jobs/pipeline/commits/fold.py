@@ -49,7 +49,7 @@ from jobs.pipeline.commits.state import (
     Sums,
     positions,
 )
-from jobs.tables.columns import COMMIT, PLACED
+from jobs.tables.table import COMMIT, PLACED
 
 CHUNK_ROWS: Final = 1 << 18
 """Rows that are worked on at a time. Each chunk costs the same calls of numpy, so that few rows would be dear; the

@@ -22,9 +22,9 @@ from jobs.pipeline.commits.fold import (
 )
 from jobs.pipeline.commits.state import SCHEMA
 from jobs.relations.commits import MARKER
-from jobs.tables.columns import COMMIT
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import Value
+from jobs.tables.table import COMMIT
 
 COLUMNS: Final = tuple(name for name in INPUT if name not in ("what", "run", "state"))
 KNOWN: Final = {

@@ -24,8 +24,8 @@ from jobs.pipeline.commits.columns import (
     runs_of,
     structs,
 )
-from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
+from jobs.tables.table import COMMIT
 
 SCHEMA: Final = COMMIT_SUMMARIES.schema
 AT: Final = SCHEMA.field("first").type

@@ -13,13 +13,12 @@ from coordinator_core.records import COMMIT_TYPES, GROUP_LOG
 from jobs.pipeline.commits.fold import INPUT, OF_PARTITION, PLACE, STATE, CommitNews, PassOver, What, summarizer
 from jobs.pipeline.on_spark import slices as commit_slices
 from jobs.relations.commits import MARKER
-from jobs.tables.columns import PLACED
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.spark_reader import spark_types
-from jobs.tables.table import Table
+from jobs.tables.table import PLACED, Table
 
 ALL: Final = "hour_ms IS NULL"
 """Rows of all commits of a group and partition."""

@@ -18,13 +18,12 @@ from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import OfGroup, RowKind, gathered, given, kinds
 from jobs.relations.logs import LogFacts
 from jobs.relations.offsets import newest_ends
-from jobs.tables.columns import plain
 from jobs.tables.delta import Tables
 from jobs.tables.reader import Row, sql_text
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.spark_reader import in_spark, sent, spark_types
-from jobs.tables.table import few
+from jobs.tables.table import few, plain
 
 Batches = Iterable[pa.RecordBatch]
 

@@ -16,8 +16,8 @@ from jobs.relations.commits import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
 from jobs.relations.log_extent import NOTHING, Extents, any_of, before_end, by_place, followed
 from jobs.relations.positions import stored_position
 from jobs.relations.up_to_date import has_all_commits
-from jobs.tables.columns import PLACED
 from jobs.tables.reader import Row
+from jobs.tables.table import PLACED
 
 GROUP: Final = "log_topic, log_partition, group_id"
 ORDER: Final = "group_id, log_topic, log_partition"

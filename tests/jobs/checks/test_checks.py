@@ -18,7 +18,7 @@ from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES, Part, _of, measure, missing
 from jobs.checks.validation import CheckRun, Result
-from jobs.pipeline.changed_groups import changed_groups
+from jobs.pipeline.group_pages import changed_groups
 from jobs.relations.replay import LATE, MOVED
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables

@@ -188,7 +188,7 @@ def test_a_partition_that_the_topic_does_not_have() -> None:
 
 
 def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample: CoordinatorAudit) -> None:
-    from jobs.tables.clusters import choose_cluster
+    from jobs.cli.stored_source import choose_cluster
     from jobs.tables.spark_reader import SparkReader
 
     reader = SparkReader(sample.tables.spark, sample.tables.location)
@@ -198,7 +198,7 @@ def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample:
 
 
 def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
-    from jobs.tables.clusters import choose_cluster
+    from jobs.cli.stored_source import choose_cluster
     from jobs.tables.delta import Tables
     from jobs.tables.folder_reader import FolderReader
     from jobs.tables.log import RUNS

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from jobs.tables.nightly import NIGHTLY_STEPS
-from jobs.tables.nights import NIGHTS
+from jobs.tables.results import NIGHTS
 from tests.commands import rows_of_command, run_command
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.other_removals import next_night, tomorrow

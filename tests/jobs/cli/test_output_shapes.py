@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from coordinator_core.errors import InputError
 from jobs.cli.app import COMMANDS
-from jobs.cli.output_shapes import SHAPES, output_schema
+from jobs.cli.schema import SHAPES, output_schema
 from tests.commands import run_command, text_of_command
 from tests.shared_data import ROOT
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
-from jobs.pipeline import live_snapshots, runs
+from jobs.pipeline import runs, snapshots
 from jobs.relations.offsets import newest_ends
 from jobs.relations.settings import read_settings, settings_news_ms
 from jobs.sources import cluster_snapshot
@@ -55,7 +55,7 @@ def test_a_snapshot_before_and_after_the_log_is_read(
 ) -> None:
     cluster, tables, warnings = Cluster(down), Tables(spark, str(tmp_path)), []
     monkeypatch.setattr(cluster_snapshot, "take", cluster.take)
-    with live_snapshots.around(tables, LIVE, {"sasl.username": "u"}, "c", warnings.append) as taken:
+    with snapshots.around(tables, LIVE, {"sasl.username": "u"}, "c", warnings.append) as taken:
         read = runs.new_run_id()
     assert (taken.count, warnings) == (stored, warned)
     assert {tuple(sorted(config.items())) for config in cluster.asked} == {
@@ -70,6 +70,6 @@ def test_a_snapshot_before_and_after_the_log_is_read(
 
 def test_without_a_running_cluster_nothing_is_asked(spark: SparkSession, tmp_path: Path) -> None:
     assert live_servers(LIVE) == ["a:1,b:2"]
-    with live_snapshots.around(Tables(spark, str(tmp_path)), ["/dump"], {}, "c", pytest.fail) as taken:
+    with snapshots.around(Tables(spark, str(tmp_path)), ["/dump"], {}, "c", pytest.fail) as taken:
         pass
     assert (taken.count, list(tmp_path.iterdir())) == (0, [])

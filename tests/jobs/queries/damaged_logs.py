@@ -17,7 +17,7 @@ from coordinator_core.audit.whatif.replay import WhatIf, what_if
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.batch_format import CONTROL_BIT, read_header
 from jobs.queries.from_logs.answers import LogAnswers
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import group_steps
 from jobs.queries.interface import Answers, RebalanceFilter
 from jobs.relations.moment import AsOf
 from jobs.settings import load

@@ -13,7 +13,7 @@ from coordinator_core.errors import InputError
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import group_steps
 from jobs.queries.interface import Answers, RebalanceFilter
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs

@@ -7,7 +7,7 @@ import pytest
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG
-from jobs.queries.group_steps import streams_lives
+from jobs.queries.group_rows import streams_lives
 from tests.core.audit.histories import at, epoch
 
 STREAMS = {"group_type": "STREAMS"}

@@ -10,7 +10,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.wire.control import ABORT
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.group_steps import NO_ENDS_SHOWN, group_steps
+from jobs.queries.group_rows import NO_ENDS_SHOWN, group_steps
 from jobs.queries.interface import Answers
 from jobs.relations.moment import AsOf
 from jobs.settings import load

@@ -17,7 +17,7 @@ from coordinator_core.history.memberships import LEFT_OR_EXPIRED
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_logs.history import group_histories
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import group_steps
 from jobs.settings import load
 from jobs.sources.broker_logs import read_broker_logs
 from jobs.sources.files import find_logs

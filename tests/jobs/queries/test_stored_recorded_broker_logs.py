@@ -16,7 +16,7 @@ from jobs.pipeline import broker_logs
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import group_steps
 from jobs.queries.interface import RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.tables.spark_reader import SparkReader

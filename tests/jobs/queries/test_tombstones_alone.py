@@ -9,7 +9,7 @@ import pytest
 from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import group_steps
 from jobs.queries.interface import Answers
 from jobs.relations.moment import AsOf
 from jobs.settings import load

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_core.records import GROUP_LOG
-from jobs.pipeline import changed_groups, lag_history, log_ranges, runs, snapshots
 from jobs.pipeline import commit_summaries as summaries
+from jobs.pipeline import group_pages, lag_history, log_ranges, runs, snapshots
 from jobs.pipeline.commits import here
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations import commit_sums, logs, offsets, outcomes, replay
@@ -29,8 +29,8 @@ REPLAY: Final[Mapping[str, Value]] = {
 OF_LOG: Final[Mapping[str, Value]] = {**SPAN, "topic": GROUP_LOG, "again": []}
 ENDS: Final[Mapping[str, Value]] = {"cluster": CLUSTER, "types": commit_sums.END_TYPES}
 TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
-    "changed_groups.GROUPS": (
-        changed_groups.GROUPS,
+    "group_pages.GROUPS": (
+        group_pages.GROUPS,
         {"cluster": CLUSTER, "since": "run 1", "moved": [], "topics": GROUP_TOPICS, "with_pages": 1},
     ),
     "commit_sums.GROUP_ENDS_TEXT": (commit_sums.GROUP_ENDS_TEXT, ENDS),

@@ -31,11 +31,11 @@ from jobs.relations.commit_sums import (
     sums_of_group,
     topic_ends,
 )
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.snapshots import BROKER_EVENTS
 from tests.core.known_topics import EVERYWHEN
 from tests.jobs.relations.engines import of_both, write
 from tests.jobs.relations.tables_of_logs import add_another_cluster

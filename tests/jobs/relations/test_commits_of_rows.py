@@ -17,11 +17,11 @@ from jobs.queries.from_tables.commits import CommitsThen, GroupKey, SummarizedCo
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.log_extent import Extents, StoredLogExtent
 from jobs.sources.files import GROUP_TOPICS
-from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import OFFSET_COMMITS
+from jobs.tables.table import COMMIT
 from tests.jobs.relations.engines import write
 
 Row = dict[str, Any]

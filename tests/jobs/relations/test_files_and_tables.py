@@ -19,7 +19,7 @@ from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import log_ends
-from jobs.queries.group_steps import NO_ENDS_SHOWN, group_steps
+from jobs.queries.group_rows import NO_ENDS_SHOWN, group_steps
 from jobs.queries.interface import GroupsThen
 from jobs.queries.moment_times import ANY_LATER_MS, MomentTimes
 from jobs.relations.commit_sums import rewinds_of_group

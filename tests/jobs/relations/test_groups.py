@@ -14,13 +14,13 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.relations import groups
 from jobs.relations.groups import COMMITTERS, OWN_TIMES, RowKind, given, one_history, report_histories, rows_of
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.snapshots import BROKER_EVENTS
 from jobs.tables.table import Table
 from tests.jobs.relations.engines import through_spark, write
 

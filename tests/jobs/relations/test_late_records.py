@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.relations.late_records import late_records
+from jobs.relations.news import late_records
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES
 from tests.jobs.relations.engines import through_spark, write

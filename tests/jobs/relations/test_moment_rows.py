@@ -15,11 +15,11 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordType
 from coordinator_core.wire.record_codec import encode_key
-from jobs.queries.from_tables import share_log
+from jobs.queries.from_tables import stored_moment
 from jobs.queries.from_tables.commits import GroupKey
 from jobs.queries.from_tables.group_records import RECORD, GroupRecords
+from jobs.queries.from_tables.groups import UnreadKeys
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.from_tables.unread_keys import UnreadKeys
 from jobs.relations.log_extent import Extents, StoredLogExtent
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.folder_reader import FolderReader
@@ -166,10 +166,10 @@ def test_records_of_the_share_state_log(
     tables: FolderReader, ends: str, group_id: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each share partition since its last snapshot, with what is missing before each; unreadable ones, too."""
-    monkeypatch.setattr(share_log, "ShareStateLog", Calls)
-    monkeypatch.setattr(share_log, "record_of", lambda row, decoder: row)
+    monkeypatch.setattr(stored_moment, "ShareStateLog", Calls)
+    monkeypatch.setattr(stored_moment, "record_of", lambda row, decoder: row)
     extents = extents_of(SHARE_PLACES, ends)
-    stored = share_log.StoredShareLog(Selection(tables, "c", GROUP_TOPICS, group_id), None)
+    stored = stored_moment.StoredShareLog(Selection(tables, "c", GROUP_TOPICS, group_id), None)
     stored.__dict__.update(_extents=extents, given=SimpleNamespace(doubtful=[]))
     state: Any = stored.state(None)
     some = before(RECORDS, extents, group_id)

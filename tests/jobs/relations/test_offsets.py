@@ -16,14 +16,13 @@ from jobs.pipeline import offsets
 from jobs.relations.offsets import OFFSETS, ROWS, WITH_ENDS, WITHOUT_ENDS, newest_ends
 from jobs.sources.files import SHARE_TOPICS
 from jobs.sources.spark_end_offsets import ends_in_spark
-from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import RUNS
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.table import Table
+from jobs.tables.table import COMMIT, Table
 from tests.jobs.relations.engines import of_both, write
 
 CLUSTER = "c"

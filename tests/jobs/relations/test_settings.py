@@ -11,8 +11,7 @@ import pytest
 
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind, SnapshotSettings
 from jobs.relations import settings
-from jobs.relations.settings import USED_SETTINGS, read_settings, settings_news_ms
-from jobs.relations.snapshot_news import SnapshotNews, snapshot_news
+from jobs.relations.settings import USED_SETTINGS, SnapshotNews, read_settings, settings_news_ms, snapshot_news
 from jobs.sources.snapshot_files import SINGLE_SETTING, settings_of, single_settings
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import Value

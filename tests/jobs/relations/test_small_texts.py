@@ -18,12 +18,12 @@ from jobs.relations.given_partitions import absent, given, log_counts, stored_gi
 from jobs.relations.groups import SUMS, rows_of
 from jobs.relations.groups import given as values_of
 from jobs.relations.share_state import given_share_state, rests_on_share_state
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.snapshots import BROKER_EVENTS
 from tests.jobs.relations.engines import write
 
 Row = dict[str, Any]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.records import CONNECT_LOG
-from jobs.pipeline.replay import STATE_VERSION, Span, _Run, _stored_states
-from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
+from jobs.pipeline.replay import GROUPS, MARKS, STATE_VERSION, Replayed, Span, _Run, _stored_states
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.table import Table

@@ -12,18 +12,29 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordType
 from jobs.pipeline import nights
-from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decode import pass_on
-from jobs.pipeline.decoded_runs import decoded_runs, newest_run, newest_runs, runs_behind
+from jobs.pipeline.group_pages import changed_groups
 from jobs.pipeline.ingest import _within
 from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
+from jobs.pipeline.nights import last_night
 from jobs.pipeline.offsets import _stored as stored_offsets
 from jobs.pipeline.on_spark import slices
 from jobs.pipeline.replay import STATE_VERSION, Span, _Run, _stored_topics
-from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_offsets, unaccounted, undecoded
+from jobs.pipeline.runs import (
+    FLOORS,
+    LedgerBalance,
+    Undecoded,
+    balance,
+    decoded_runs,
+    last_offsets,
+    newest_run,
+    newest_runs,
+    runs_behind,
+    unaccounted,
+    undecoded,
+)
 from jobs.pipeline.snapshots import NEEDLESS
-from jobs.pipeline.step_times import last_night
 from jobs.pipeline.typed_tables import has_any
 from jobs.relations.gaps import listed
 from jobs.sources.dump import DumpExtent

@@ -13,9 +13,9 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.relations.topic_lines import has_new_topic_lines, topics_of_stored_lines
 from jobs.relations.topics import stored_topics, topic_news_ms, topics_given
-from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.snapshots import BROKER_EVENTS
 from tests.core.builders import GroupLog, classic_member
 from tests.jobs.relations.engines import write
 

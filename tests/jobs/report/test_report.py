@@ -21,7 +21,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import MOST_BUCKETS, Opened, ReportHeader, buckets, build
 from jobs.report.coverage import absent, coverage
 from jobs.report.data import AbsentPartitions, Gap, LogCoverage, Report
-from jobs.report.holding_periods import spells_of_members
+from jobs.report.group_page import spells_of_members
 from jobs.report.render import duration, to_html, to_json
 from jobs.settings import load
 from jobs.sources.files import find_logs

@@ -29,7 +29,7 @@ from jobs.serve.served_rows import ServedOffset
 from jobs.serve.site import GroupsAsked, Packed, ServedPlace, Site
 from jobs.settings import load
 from jobs.sources.files import find_logs
-from jobs.watch import kept_rows
+from jobs.watch import followed_group
 from jobs.watch.growing_logs import GrowingLogs
 from tests.core.audit.histories import all_shown, at, epoch
 from tests.jobs.watch import samples
@@ -100,8 +100,8 @@ def test_a_history_with_what_a_watch_read_beyond_it_is_that_of_the_whole_log(tmp
 def test_where_a_watch_has_not_kept_all_between_no_row_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_rows, "MOST_ROWS", 3)
-    monkeypatch.setattr(kept_rows, "MOST_REBALANCES", 0)
+    monkeypatch.setattr(followed_group, "MOST_ROWS", 3)
+    monkeypatch.setattr(followed_group, "MOST_REBALANCES", 0)
     watch, stored = None, {}
     for _ in growing(tmp_path):
         watch = watch or Watch(tmp_path)

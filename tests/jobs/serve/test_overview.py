@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.output_shapes import output_schema
+from jobs.cli.schema import output_schema
 from jobs.cli.serve import SaidBefore, place_of
 from jobs.formatting import parse_time
 from jobs.queries.from_logs.answers import LogAnswers

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.control import ABORT, COMMIT
-from jobs.sources import segment_layouts, segments
+from jobs.sources import dump, segments
+from jobs.sources.dump import have_overlaps, layouts
 from jobs.sources.files import FIRST_SEGMENT, METADATA_TOPIC, find_logs
-from jobs.sources.segment_layouts import have_overlaps, layouts
 from jobs.sources.segments import Range, SegmentsReader, read_range
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, marker, write_segment
@@ -143,7 +143,7 @@ def test_a_large_dump_is_walked_over_by_tasks(spark: SparkSession, monkeypatch: 
     """What they find is what this process finds; a reader that knows it walks over nothing."""
     logs = [log for log in find_logs([SAMPLE_LOGS]) if not log.is_snapshot]
     here = layouts(cast(SparkSession, None), logs, 1 << 12)
-    monkeypatch.setattr(segment_layouts, "WALKED_HERE_BYTES", 0)
+    monkeypatch.setattr(dump, "WALKED_HERE_BYTES", 0)
     assert layouts(spark, logs, 1 << 12) == here
     assert any(len(of.edges) > 3 for of in here.values())
     given = ([str(SAMPLE_LOGS)], frozenset({TOPIC, METADATA_TOPIC}), TOPIC, 1 << 12)

@@ -29,7 +29,7 @@ from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.lease import WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
-from jobs.tables.nights import NIGHTS
+from jobs.tables.results import NIGHTS
 from jobs.tables.table import few
 
 HOUR = timedelta(hours=1)

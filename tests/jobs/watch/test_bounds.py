@@ -10,10 +10,10 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.watch import kept_rows, looks
+from jobs.watch import followed_group, looks
 from jobs.watch.events import LagStatusRow
+from jobs.watch.followed_group import KeptRows
 from jobs.watch.followed_log import MOST_LOST, FollowedLog
-from jobs.watch.kept_rows import KeptRows
 from jobs.watch.lags import Lags
 from jobs.watch.looks import COMMITS_S, ROUND_S, SHARE_OF_TIME, SOON_S, SWEEP_S, Looks
 from jobs.watch.new_rows import LogPlace
@@ -29,7 +29,7 @@ def test_the_newest_rows_are_kept_those_of_a_record_together() -> None:
         kept.add([(number, each) for each in range(7)])  # type: ignore[misc]
         if kept.is_full:
             kept.drop_oldest(open_rows=3)
-    assert kept_rows.MOST_ROWS <= kept.size <= kept_rows.MOST_ROWS * kept_rows.SLACK
+    assert followed_group.MOST_ROWS <= kept.size <= followed_group.MOST_ROWS * followed_group.SLACK
     rows = list(kept)
     assert len(rows) == kept.size
     assert rows[0][1] == 0, "the rows of one record are dropped together"
@@ -44,7 +44,7 @@ def test_of_a_large_group_the_rows_of_some_rebalances_are_kept() -> None:
         kept.add([(number, each) for each in range(1_000)])  # type: ignore[misc]
         if kept.is_full:
             kept.drop_oldest(open_rows=1_000)
-    assert kept.size >= kept_rows.MOST_REBALANCES * 1_000
+    assert kept.size >= followed_group.MOST_REBALANCES * 1_000
 
 
 class Clock:

@@ -12,8 +12,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from jobs.watch.events import FindingArose, FindingEnded, FindingEvent
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.live_broker import Look, TakenSnapshot
-from jobs.watch.live_topics import LiveTopics
-from jobs.watch.seen_leaders import Leaders
+from jobs.watch.live_topics import Leaders, LiveTopics
 from jobs.watch.state_file import StateFile
 from tests.jobs.watch.samples import LIMITS
 

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as families
 
 from coordinator_core.errors import InputError, UsageError
-from jobs.cli.watch_metrics import watched_facts
+from jobs.cli.watch import watched_facts
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
 from jobs.settings import load
