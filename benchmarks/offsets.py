@@ -27,6 +27,7 @@ from jobs.tables import session
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.results import GROUP_OFFSETS
 from jobs.tables.spark_reader import SparkReader, spark_types
+from jobs.tables.table import OFFSET_KEY
 
 COMMITS, GROUPS, PARTITIONS = 10_000_000, 2_000, 10
 REPEATS = 3

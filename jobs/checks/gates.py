@@ -11,10 +11,8 @@ from datetime import date
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
-from jobs.relations.news import AllIsNew, News
+from jobs.relations.news import News
 from jobs.settings import Accepted, GateSettings
-
-ALL_IS_NEW = AllIsNew()
 
 
 @dataclass(slots=True)
@@ -26,7 +24,7 @@ class Gate:
 
     settings: GateSettings
     today: date
-    news: News = ALL_IS_NEW
+    news: News = field(default_factory=News)
     used: dict[int, Accepted] = field(default_factory=dict)
 
     def counts(self, row: FindingRow, named: Sequence[str] = (), *, least: Level | None = None) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -43,15 +43,14 @@ from jobs.sources.log_settings import note_beside
 from jobs.watch.events import FindingEvent, WatchEvent
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import FollowedGroups
-from jobs.watch.followed_log import Reached
 from jobs.watch.live_topics import LiveTopics
-from jobs.watch.new_rows import LogPlace, NewRows
+from jobs.watch.new_rows import Source
 from jobs.watch.state_file import StateFile
 from jobs.watch.webhook import Webhook
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
-    from jobs.watch.live_broker import Ends, Look, TakenSnapshot
+    from jobs.watch.live_broker import Ends, TakenSnapshot
 
 
 PAUSE_S: Final = 0.2
@@ -62,45 +61,6 @@ SAVE_S: Final = 5.0
 
 LATE_MS: Final = 1_000
 """How long after end offsets were read commits that were written before may still come."""
-
-
-class Source(Protocol):
-    """Where new rows come from."""
-
-    def identify(self) -> str:
-        """Return what identifies the cluster; empty: nothing does."""
-
-    def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
-        """Begin where a former watch stopped, in partitions that it did not read at their first record."""
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether what was there at the beginning has been read."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the rows of the last poll do not end in the middle of what a coordinator wrote at once."""
-
-    def poll(self) -> Iterator[NewRows]:
-        """Yield what is new."""
-
-    def places(self) -> Collection[LogPlace]:
-        """Return the log partitions that are there, empty ones included."""
-
-    @property
-    def has_all(self) -> bool:
-        """Whether these are all partitions of their topics."""
-
-    def snapshot(self) -> TakenSnapshot | None:
-        """Return topics and settings of the cluster as they are now; None: the source does not show them."""
-
-    def look(self, partitions: Callable[[], Collection[TopicPartition]]) -> Look | None:
-        """Return what brokers say of the cluster, and of these partitions, if something new is there; None: later, or
-        never.
-        """
-
-    def close(self) -> None:
-        """Let go of it."""
 
 
 def watch_command(

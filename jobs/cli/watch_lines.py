@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_core.audit.explain import explain
-from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.records import LogPosition
 from jobs.cli.output import cell, utc
 from jobs.cli.rebalance_text import causes_text, effects, epochs
 from jobs.formatting import json_text, plain
-from jobs.watch.events import (
-    CHANGES,
-    FindingEnded,
-    LagChanged,
-    LagStatusRow,
-    RebalanceBegan,
-    RebalanceEnded,
-    WatchEvent,
-)
+from jobs.watch.events import FindingEvent, LagChanged, LagStatusRow, RebalanceBegan, RebalanceEnded, WatchEvent
 from jobs.watch.followed_groups import FollowedGroups
 
 REPEATED = "(perhaps told before)"
@@ -52,7 +43,7 @@ def _as_json(event: WatchEvent) -> dict[str, object]:
         return {"event": "rebalance_ended", **plain(event.row), "verdict": verdict}
     if isinstance(event, LagChanged):
         return {"event": "lag", **plain(event.row)}
-    return {"event": "finding", "change": CHANGES[type(event)], **plain(event.row)}
+    return {"event": "finding", "change": event.change, **plain(event.row)}
 
 
 def _words(event: WatchEvent, members: Members) -> Iterator[str]:
@@ -61,8 +52,9 @@ def _words(event: WatchEvent, members: Members) -> Iterator[str]:
         yield from (utc(event.row.timestamp_ms) or "-", event.row.group_id, _lag_text(event.row))
         return
     at, sentence = _proof_and_sentence(event, members)
-    ended_ms = event.row.until_ms if isinstance(event.row, FindingRow) else None
-    yield utc(ended_ms if at is None or isinstance(event, FindingEnded) else at.timestamp_ms) or "-"
+    ended_ms = event.row.until_ms if isinstance(event, FindingEvent) else None
+    is_over = isinstance(event, FindingEvent) and event.change == "ended"
+    yield utc(ended_ms if at is None or is_over else at.timestamp_ms) or "-"
     yield event.row.group_id or "the cluster"
     yield sentence
     if at is not None:
@@ -80,7 +72,7 @@ def _proof_and_sentence(event: WatchEvent, members: Members) -> tuple[LogPositio
         sentence = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; {_target(event)}"
         return event.row.finished or event.row.at, sentence
     assert not isinstance(event, LagChanged)
-    row, change = event.row, CHANGES[type(event)]
+    row, change = event.row, event.change
     about = f" {row.subject}" if row.subject else ""
     newest = max(row.evidence, default=None, key=lambda position: position.offset)
     return newest, f"{row.level} {row.kind}{about} {change}: {row.detail}"

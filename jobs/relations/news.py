@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
@@ -40,43 +40,27 @@ NO_NIGHT: Final = ""
 Range = tuple[int, int]
 
 
-class News(Protocol):
-    """Whether something is new, or goes on."""
+class News:
+    """Whether something is new, or goes on: of logs that nothing was known of before, all is new."""
 
     def has_finding(self, row: FindingRow) -> bool:
         """Return whether the finding is new, has grown, or goes on."""
+        return True
 
     def is_first_seen(self, row: FindingRow) -> bool:
         """Return whether the finding was not there before."""
+        return True
 
     def has_violation(self, row: Violation) -> bool:
         """Return whether the record that breaks the rule is new."""
+        return True
 
     def has_verdict(self, row: TargetAuditRow) -> bool:
         """Return whether the target is new, or still in force."""
-
-
-class AllIsNew:
-    """News of logs that nothing was known of before."""
-
-    def has_finding(self, row: FindingRow) -> bool:
-        """Return True."""
-        return True
-
-    def is_first_seen(self, row: FindingRow) -> bool:
-        """Return True."""
-        return True
-
-    def has_violation(self, row: Violation) -> bool:
-        """Return True."""
-        return True
-
-    def has_verdict(self, row: TargetAuditRow) -> bool:
-        """Return True."""
         return True
 
 
-class StoredNews:
+class StoredNews(News):
     """What the tables have of a cluster that they had not at a time, which is given as the id of a run (``since``)."""
 
     def __init__(self, tables: TableReader, cluster: str, since: str) -> None:

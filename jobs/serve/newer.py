@@ -20,9 +20,11 @@ class Newer(Protocol):
 
     def read(self) -> Mapping[str, int]:
         """Return how many records were read of each group."""
+        return {}
 
     def history(self, group_id: str) -> GroupHistory | None:
         """Return the history of a group, as far as the watch keeps it; None: it has read nothing of it."""
+        return None
 
 
 class _Rows:
@@ -126,16 +128,8 @@ def with_newer_offsets(
     return tuple(known[key] for key in sorted(known))
 
 
-class Nothing:
+class Nothing(Newer):
     """No watch."""
-
-    def read(self) -> Mapping[str, int]:
-        """Return that nothing was read."""
-        return {}
-
-    def history(self, group_id: str) -> GroupHistory | None:
-        """Return that nothing is known."""
-        return None
 
 
 NOTHING_NEWER: Final = Nothing()

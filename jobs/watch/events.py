@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.offsets.burrow import LagPoint
@@ -34,30 +34,14 @@ class RebalanceEnded(NamedTuple):
     verdict: TargetAuditRow | None
 
 
-class FindingArose(NamedTuple):
-    """A finding that was not there before."""
+class FindingEvent(NamedTuple):
+    """What happened with a finding: it was not there before; one that was reported has grown much since, or goes on
+    again; or one that went on is over.
+    """
 
     key: GroupKey
     row: FindingRow
-
-
-class FindingGrew(NamedTuple):
-    """A finding that was reported has grown much since, or goes on again."""
-
-    key: GroupKey
-    row: FindingRow
-
-
-class FindingEnded(NamedTuple):
-    """A finding that went on is over."""
-
-    key: GroupKey
-    row: FindingRow
-
-
-FindingEvent = FindingArose | FindingGrew | FindingEnded
-CHANGES: Final = {FindingArose: "began", FindingGrew: "grew", FindingEnded: "ended"}
-"""What happened with a finding, in a word."""
+    change: Literal["began", "grew", "ended"]
 
 
 class LagStatusRow(NamedTuple):
@@ -79,7 +63,7 @@ class LagChanged(NamedTuple):
     row: LagStatusRow
 
 
-WatchEvent = RebalanceBegan | RebalanceEnded | FindingArose | FindingGrew | FindingEnded | LagChanged
+WatchEvent = RebalanceBegan | RebalanceEnded | FindingEvent | LagChanged
 
 GROWTH: Final = 2
 """A finding has grown much once its value is this many times the value that was reported last."""
@@ -154,7 +138,7 @@ class Reported:
                 self.began = max(self.began, event.row.at.offset)
             case RebalanceEnded():
                 self.ended = max(self.ended, event.row.at.offset)
-            case FindingArose() | FindingGrew() | FindingEnded():
+            case FindingEvent():
                 self.findings[event.row.kind, event.row.subject] = ReportedFinding.of(event.row)
             case LagChanged():
                 self.lag = event.row.status
@@ -168,14 +152,14 @@ class Reported:
             known = self.findings.get(name)
             if known is None or row.since_ms > known.until_ms:
                 if known is not None and known.is_open:
-                    yield from self._noted(FindingEnded(key, known.ended(key, known.until_ms)))
-                yield from self._noted(FindingArose(key, row))
+                    yield from self._noted(key, known.ended(key, known.until_ms), "ended")
+                yield from self._noted(key, row, "began")
             elif not known.is_same(row):  # an earlier one
                 continue
             elif known.is_open and not row.is_open:
-                yield from self._noted(FindingEnded(key, row))
+                yield from self._noted(key, row, "ended")
             elif known.has_grown(row):
-                yield from self._noted(FindingGrew(key, row))
+                yield from self._noted(key, row, "grew")
             else:
                 # Value and level stay those of the last report: else slow growth would never be much since the last
                 # look.
@@ -183,9 +167,12 @@ class Reported:
             there.add(name)
         for name, known in list(self.findings.items()):
             if known.is_open and name not in there:
-                yield from self._noted(FindingEnded(key, known.ended(key, max(now_ms, known.until_ms))))
+                yield from self._noted(key, known.ended(key, max(now_ms, known.until_ms)), "ended")
 
-    def _noted(self, event: FindingEvent) -> Iterator[FindingEvent]:
+    def _noted(
+        self, key: GroupKey, row: FindingRow, change: Literal["began", "grew", "ended"]
+    ) -> Iterator[FindingEvent]:
+        event = FindingEvent(key, row, change)
         self.note(event)
         yield event
 

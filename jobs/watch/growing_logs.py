@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.errors import InputError
-from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
@@ -22,7 +21,7 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
 from jobs.watch.followed_log import LastRow, Reached, other_log
-from jobs.watch.new_rows import LogPlace, NewRows
+from jobs.watch.new_rows import LogPlace, NewRows, Source
 
 WALK_BYTES: Final = 1 << 20
 """How many bytes of a segment are walked at a time to find the end of its last whole batch."""
@@ -44,7 +43,7 @@ class _Reached:
     known: LastRow | None = None
 
 
-class GrowingLogs:
+class GrowingLogs(Source):
     """The segments of all log partitions below some folders. Each ``poll`` gives what was appended since the last one.
 
     A batch is given once all of its bytes are there: a broker may be in the middle of writing it. A segment that was
@@ -57,41 +56,13 @@ class GrowingLogs:
         self._reached: dict[LogPlace, _Reached] = {}
         self._former: Mapping[LogPlace, Reached] = {}
 
-    def identify(self) -> str:
-        """Segments do not say of which cluster they are: the records do."""
-        return ""
-
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin where a former watch stopped; the metadata log is read from its beginning."""
         self._former = {place: end for place, end in reached.items() if place.family is not Family.METADATA}
 
-    def snapshot(self) -> None:
-        """Segments are no cluster that could be asked."""
-
-    def look(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
-        """They do not have the end offsets of other topics either."""
-
     def places(self) -> list[LogPlace]:
         """Return the log partitions that are there now, empty ones included."""
         return [LogPlace(log.topic, log.family, log.partition) for log in find_logs(self._paths) if log.topic]
-
-    @property
-    def has_all(self) -> bool:
-        """Whether these are all partitions of their topics: folders do not tell."""
-        return False
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether what a coordinator wrote at once came as a whole: batches do."""
-        return True
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Whether what was there was read: each poll reads all that there is."""
-        return True
-
-    def close(self) -> None:
-        """Nothing is held open between two polls."""
 
     def poll(self) -> Iterator[NewRows]:
         """Yield new rows by partition.

@@ -40,18 +40,7 @@ from coordinator_core.history.rows import (
 from coordinator_core.records import Family
 from coordinator_core.state_json import VERSION, StateForm
 from jobs.sources.files import FAMILIES
-from jobs.watch.events import (
-    CHANGES,
-    FindingArose,
-    FindingEnded,
-    FindingGrew,
-    GroupKey,
-    LagChanged,
-    RebalanceBegan,
-    Reported,
-    ReportedFinding,
-    WatchEvent,
-)
+from jobs.watch.events import FindingEvent, GroupKey, LagChanged, RebalanceBegan, Reported, ReportedFinding, WatchEvent
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import MOST_RANGES, FollowedGroups
 from jobs.watch.followed_log import FollowedLog, LastRow, Reached
@@ -415,9 +404,9 @@ def _line(event: WatchEvent) -> str:
     """Return what identifies an event: of a finding its kind, its subject and what happened, and then what is kept."""
     of: list[object]
     match event:
-        case FindingArose() | FindingGrew() | FindingEnded():
+        case FindingEvent():
             known = ReportedFinding.of(event.row)
-            of = ["finding", known.kind, known.subject, CHANGES[type(event)], *known[2:]]
+            of = ["finding", known.kind, known.subject, event.change, *known[2:]]
         case LagChanged():
             of = ["lag", event.row.status]
         case _:

@@ -16,7 +16,7 @@ from coordinator_core.errors import UsageError
 from jobs.formatting import plain
 from jobs.secret_values import remember_url
 from jobs.sources.bounded_warnings import Warn
-from jobs.watch.events import CHANGES, FindingEnded, FindingEvent
+from jobs.watch.events import FindingEvent
 
 TIMEOUT_S: Final = 5.0
 """How long a receiver may take: the watch waits meanwhile."""
@@ -50,10 +50,10 @@ class Webhook:
     def post(self, event: FindingEvent) -> None:
         """Send what happened with a finding; return at once."""
         if self._takes_alerts:
-            self._send([_alert(event.row, self._cluster, has_ended=isinstance(event, FindingEnded))])
+            self._send([_alert(event.row, self._cluster, has_ended=event.change == "ended")])
         else:
             text = _text(event, self._cluster)
-            finding = {"change": CHANGES[type(event)], "cluster": self._cluster, "finding": plain(event.row)}
+            finding = {"change": event.change, "cluster": self._cluster, "finding": plain(event.row)}
             self._send({"text": text} if self._is_slack else {"text": text, **finding})
 
     def repeat(self, findings: Callable[[], Iterable[FindingRow]]) -> None:
@@ -89,7 +89,7 @@ def _text(event: FindingEvent, cluster: str) -> str:
     about = "the cluster" if row.group_id is None else row.group_id
     subject = f", {row.subject}" if row.subject else ""
     times = f"since {_iso(row.since_ms)}" + ("" if row.is_open else f" until {_iso(row.until_ms)}")
-    state = {"began": row.level, "grew": f"{row.level}, more", "ended": "over"}[CHANGES[type(event)]]
+    state = {"began": row.level, "grew": f"{row.level}, more", "ended": "over"}[event.change]
     text = f"[{state}] {row.kind} in {about}{subject} ({cluster}, {times}): {row.detail}"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

@@ -159,9 +159,9 @@ class LogAnswers:
 
     def news(self, night: str | None) -> News:
         """Everything is new: log files do not say what was known before."""
-        from jobs.relations.news import AllIsNew
+        from jobs.relations.news import News
 
-        return AllIsNew()
+        return News()
 
     def histories(self, ends: NewestEnds | None = None) -> AllHistories:
         """One pass over the logs for all of it."""

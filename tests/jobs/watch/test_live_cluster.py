@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
-from jobs.watch.events import FindingArose, FindingEnded, FindingEvent
+from jobs.watch.events import FindingEvent
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.live_broker import Look, TakenSnapshot
 from jobs.watch.live_topics import Leaders, LiveTopics
@@ -103,8 +103,8 @@ def looked(*looks: tuple[int, Leaders | None]) -> list[FindingEvent]:
 
 def test_a_coordinator_that_does_not_answer_is_away_until_it_answers_again() -> None:
     began, ended = looked((0, LED), (5_000, None), (8_000, None), (11_000, None), (20_000, LED), (25_000, LED))
-    assert isinstance(began, FindingArose)
-    assert isinstance(ended, FindingEnded)
+    assert began.change == "began"
+    assert ended.change == "ended"
     assert (began.row.kind, began.row.level, began.row.is_open) == ("coordinator_away", "alarm", True)
     assert (ended.row.since_ms, ended.row.until_ms, ended.row.value) == (5_000, 20_000, 15_000)
     assert "1 partition of __consumer_offsets had no leader that this watch could reach" in ended.row.detail

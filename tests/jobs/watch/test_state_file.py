@@ -24,7 +24,7 @@ from coordinator_core.records import Family, LogPosition
 from jobs.cli.console import Console
 from jobs.cli.watch import Watch
 from jobs.cli.watch_lines import lines
-from jobs.watch.events import CHANGES, Reported, WatchEvent
+from jobs.watch.events import Reported, WatchEvent
 from jobs.watch.growing_logs import GrowingLogs
 from jobs.watch.state_file import StateFile
 from tests.jobs.watch.samples import SAMPLES, followed, growing
@@ -255,7 +255,7 @@ def changes(reported: Reported, *rows: FindingRow) -> list[str]:
     """What is told of a group that has these findings now."""
     of_kinds = {(row.kind, row.subject) for row in rows}
     told = reported.changes((Family.GROUP, "g"), rows, 99_999)
-    return [CHANGES[type(event)] for event in told if (event.row.kind, event.row.subject) in of_kinds or not rows]
+    return [event.change for event in told if (event.row.kind, event.row.subject) in of_kinds or not rows]
 
 
 def test_a_finding_is_told_as_it_begins_grows_much_and_ends() -> None:

@@ -14,7 +14,7 @@ import pytest
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.errors import UsageError
 from coordinator_core.records import LogPosition
-from jobs.watch.events import CLUSTER, FindingArose, FindingEnded, FindingEvent, FindingGrew
+from jobs.watch.events import CLUSTER, FindingEvent
 from jobs.watch.webhook import REPEAT_S, Webhook
 
 KEY = CLUSTER
@@ -68,7 +68,11 @@ def post(url: str, *events: FindingEvent) -> list[str]:
 
 def test_a_text_for_chats_and_an_alert_for_alertmanager(finding: FindingRow) -> None:
     goes_on = finding._replace(is_open=True)
-    events = (FindingArose(KEY, goes_on), FindingGrew(KEY, goes_on), FindingEnded(KEY, finding._replace(is_open=False)))
+    events = (
+        FindingEvent(KEY, goes_on, "began"),
+        FindingEvent(KEY, goes_on, "grew"),
+        FindingEvent(KEY, finding._replace(is_open=False), "ended"),
+    )
     with receiver() as (address, received):
         assert post(f"{address}/services/some", *events) == []
         messages = received[:]
@@ -103,7 +107,10 @@ def test_alertmanager_is_told_again_of_what_goes_on(finding: FindingRow) -> None
 def test_slack_gets_a_text_alone_and_reads_it_literally(finding: FindingRow, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr("jobs.watch.webhook._post", lambda request: sent.append(json.loads(request.data)))
-    post("https://hooks.slack.com/services/T/B/x", FindingArose(KEY, finding._replace(detail="<!channel> a & b")))
+    post(
+        "https://hooks.slack.com/services/T/B/x",
+        FindingEvent(KEY, finding._replace(detail="<!channel> a & b"), "began"),
+    )
     (message,) = sent
     assert [*message] == ["text"]
     assert message["text"].endswith(": &lt;!channel&gt; a &amp; b")
@@ -111,7 +118,7 @@ def test_slack_gets_a_text_alone_and_reads_it_literally(finding: FindingRow, mon
 
 def test_what_is_not_taken_is_a_warning(finding: FindingRow) -> None:
     with receiver(500) as (address, _):
-        (warning,) = post(address, FindingArose(KEY, finding))
+        (warning,) = post(address, FindingEvent(KEY, finding, "began"))
     assert warning.startswith("a finding was not posted: HTTP Error 500")
 
 
