@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, cast
 
 import typer
 
@@ -354,19 +354,5 @@ def _commits(commits: Commits, status: str, ends: NewestEnds, is_whole: bool) ->
 
 
 def _unknown_commit(partition: TopicPartition, is_whole: bool) -> OffsetLine:
-    return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "offset": None,
-        "endOffset": None,
-        "lag": None,
-        "leaderEpoch": None,
-        "metadata": None,
-        "committed": None,
-        "expires": None,
-        "status": UNKNOWN,
-        "producerId": None,
-        "logPartition": None,
-        "logOffset": None,
-        "listComplete": is_whole,
-    }
+    known = {**partition._asdict(), "status": UNKNOWN, "listComplete": is_whole}
+    return cast("OffsetLine", dict.fromkeys(OffsetLine.__annotations__) | known)

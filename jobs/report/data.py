@@ -273,26 +273,26 @@ class GroupLag(NamedTuple):
 
 
 class GroupDetail(NamedTuple):
-    """One group in detail. The summary has the total numbers."""
+    """One group in detail. The summary has the total numbers. Of a page that is kept as texts, these have the rest."""
 
     line: Annotated[GroupLine, "summary of the group"]
-    findings: Annotated[tuple[FindingRow, ...], "findings, the most urgent first"]
-    members: Annotated[tuple[Member, ...], "the last members, in order of joining"]
-    rebalances: Annotated[tuple[Rebalance, ...], "the worst rebalance and the last ones, in order"]
-    worst: Annotated[int | None, "index of the worst rebalance in ``rebalances``; null: there was none"]
-    worst_because: Annotated[str | None, "why it is the worst"]
-    initiators: Annotated[tuple[Initiator, ...], "members that caused most rebalances"]
-    initiators_seen: Annotated[int, "total number of members that caused a rebalance"]
-    memberless: Annotated[int, "number of rebalances that no member caused, as far as the log shows"]
-    owned: Annotated[tuple[OwnedUnit, ...], "owners over time, of the partitions or tasks that changed owner most"]
-    owned_seen: Annotated[int, "total number of partitions or tasks with an owner"]
-    two_owners: Annotated[tuple[TwoOwnersSpan, ...], "partitions or tasks that had two owners, the first times"]
-    commits: Annotated[tuple[CommitCount, ...], "commit records over time"]
-    share_partitions: Annotated[tuple[ShareTimeline, ...], "share groups: the first share partitions over time"]
-    share_partitions_seen: Annotated[int, "total number of share partitions"]
-    broken: Annotated[tuple[Broken, ...], "the first violations"]
-    offsets: Annotated[tuple[Offsets, ...], "committed offsets, the first partitions"]
-    offsets_seen: Annotated[int, "total number of partitions with committed offsets"]
+    findings: Annotated[tuple[FindingRow, ...], "findings, the most urgent first"] = ()
+    members: Annotated[tuple[Member, ...], "the last members, in order of joining"] = ()
+    rebalances: Annotated[tuple[Rebalance, ...], "the worst rebalance and the last ones, in order"] = ()
+    worst: Annotated[int | None, "index of the worst rebalance in ``rebalances``; null: there was none"] = None
+    worst_because: Annotated[str | None, "why it is the worst"] = None
+    initiators: Annotated[tuple[Initiator, ...], "members that caused most rebalances"] = ()
+    initiators_seen: Annotated[int, "total number of members that caused a rebalance"] = 0
+    memberless: Annotated[int, "number of rebalances that no member caused, as far as the log shows"] = 0
+    owned: Annotated[tuple[OwnedUnit, ...], "owners over time, of the partitions or tasks that changed owner most"] = ()
+    owned_seen: Annotated[int, "total number of partitions or tasks with an owner"] = 0
+    two_owners: Annotated[tuple[TwoOwnersSpan, ...], "partitions or tasks that had two owners, the first times"] = ()
+    commits: Annotated[tuple[CommitCount, ...], "commit records over time"] = ()
+    share_partitions: Annotated[tuple[ShareTimeline, ...], "share groups: the first share partitions over time"] = ()
+    share_partitions_seen: Annotated[int, "total number of share partitions"] = 0
+    broken: Annotated[tuple[Broken, ...], "the first violations"] = ()
+    offsets: Annotated[tuple[Offsets, ...], "committed offsets, the first partitions"] = ()
+    offsets_seen: Annotated[int, "total number of partitions with committed offsets"] = 0
     lag: Annotated[tuple[LagLine, ...], "lag over time, the highest first; empty: no end offsets"] = ()
 
 

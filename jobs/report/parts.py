@@ -89,26 +89,7 @@ def kept_parts(rows: Iterable[Row]) -> Iterator[GroupPart]:
     """Yield the parts of groups from the rows of ``group_pages``; what their texts have is left out."""
     for row in rows:
         of = READ_SUMMARY(json.loads(row["summary"]))
-        group = GroupDetail(
-            line=of.line,
-            findings=of.findings,
-            members=(),
-            rebalances=(),
-            worst=None,
-            worst_because=None,
-            initiators=(),
-            initiators_seen=0,
-            memberless=0,
-            owned=(),
-            owned_seen=0,
-            two_owners=(),
-            commits=of.commits,
-            share_partitions=(),
-            share_partitions_seen=0,
-            broken=(),
-            offsets=of.offsets,
-            offsets_seen=of.offsets_seen,
-        )
+        group = GroupDetail(of.line, of.findings, commits=of.commits, offsets=of.offsets, offsets_seen=of.offsets_seen)
         yield GroupPart(group, of.opened, of.worst)
 
 

@@ -95,19 +95,21 @@ class Site:
             "/page.css": Answer(200, "text/css; charset=utf-8", served_styles().encode()),
         }
         self._questions: Mapping[str, Callable[[Mapping[str, str]], object]] = {
-            "/api/overview": self._overview,
+            "/api/overview": lambda asked: place.overview(),
             "/api/groups": self._groups,
             "/api/group": self._group,
-            "/api/offsets": self._offsets,
-            "/api/settings": self._settings,
-            "/api/search": self._search,
+            "/api/offsets": lambda asked: tuple(place.offsets(_text(asked, "group"), _time(asked, "at"))),
+            "/api/settings": lambda asked: place.settings(_text(asked, "group"), _time(asked, "at")),
+            "/api/search": lambda asked: tuple(place.search(_text(asked, "find"))),
         }
 
     def answer(self, path: str, asked: Mapping[str, str]) -> Answer:
         """Return the answer to a request."""
         try:
             if path == "/":
-                return Answer(200, "text/html; charset=utf-8", self._page().encode())
+                return Answer(
+                    200, "text/html; charset=utf-8", served_page(self._place.overview(), is_live=self._is_live).encode()
+                )
             if path in self._fixed:
                 return self._fixed[path]
             if (question := self._questions.get(path)) is None:
@@ -126,12 +128,6 @@ class Site:
         if isinstance(value, Packed):
             return Answer(200, JSON, value.body)
         return Answer(200, JSON, json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")).encode())
-
-    def _page(self) -> str:
-        return served_page(self._place.overview(), is_live=self._is_live)
-
-    def _overview(self, asked: Mapping[str, str]) -> Report:
-        return self._place.overview()
 
     def _groups(self, asked: Mapping[str, str]) -> GroupsPage:
         return self._place.groups(
@@ -153,15 +149,6 @@ class Site:
         if found is None:
             raise NoSuchGroupError(f"there is no group {group_id!r}")
         return found
-
-    def _offsets(self, asked: Mapping[str, str]) -> tuple[ServedOffset, ...]:
-        return tuple(self._place.offsets(_text(asked, "group"), _time(asked, "at")))
-
-    def _settings(self, asked: Mapping[str, str]) -> ServedSettings:
-        return self._place.settings(_text(asked, "group"), _time(asked, "at"))
-
-    def _search(self, asked: Mapping[str, str]) -> tuple[FoundRow, ...]:
-        return tuple(self._place.search(_text(asked, "find")))
 
 
 def _failure(status: int, reason: str) -> Answer:

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.folds.commit_times import CommitCountFold
+from coordinator_core.audit.folds.commit_times import CommitCountFold, CountMemory
 from coordinator_core.audit.folds.commits import CommitFold, CommitMemory
 from coordinator_core.audit.folds.group_folds import GroupFolds, RecordSizeFold, SizeMemory
 from coordinator_core.audit.folds.share_deliveries import DeliverySum
@@ -138,17 +138,10 @@ class StoredRows:
 
     def lists(self) -> dict[type, list[Any]]:
         """Return the lists by the type of their rows."""
-        return {
-            GroupEpochRow: self.epochs,
-            RebalanceRow: self.rebalances,
-            MembershipRow: self.memberships,
-            AssignmentRow: self.assignments,
-            ShareInitializationRow: self.initializations,
-            Violation: self.violations,
-            TargetAuditRow: self.targets,
-        }
+        return {kind: getattr(self, name) for kind, name in _LISTS.items()}
 
 
+_LISTS: Final = {get_args(hint)[0]: name for name, hint in get_type_hints(StoredRows).items()}
 GROUP: Final = StateForm(StoredGroup, "group of a watch")
 SHARE: Final = StateForm(StoredShareState, "share state of a watch")
 LOG: Final = StateForm(StoredLog, "log partition of a watch")
@@ -373,7 +366,10 @@ class StateFile:
         stored_rows = self._database.execute(
             "SELECT number, state FROM rows WHERE family = ? AND group_id = ? ORDER BY number", (family.value, group_id)
         )
-        group.kept.restore((number, _decoded_rows(state)) for number, state in stored_rows)
+        group.kept.restore(
+            (number, [row for rows in ROWS.decode(state).lists().values() for row in rows])
+            for number, state in stored_rows
+        )
         group.stored = group.kept.fed
         return group
 
@@ -394,10 +390,6 @@ def _encoded_rows(rows: Any) -> str:
     for row in rows:
         lists[type(row)].append(row)
     return ROWS.encode(stored)
-
-
-def _decoded_rows(text: str) -> list[AuditedRow]:
-    return [row for rows in ROWS.decode(text).lists().values() for row in rows]
 
 
 def _line(event: WatchEvent) -> str:

@@ -29,7 +29,6 @@ from jobs.relations import (
     sessions,
     settings,
     share_state,
-    snapshot_news,
     topics,
     unreadable,
     up_to_date,
@@ -132,8 +131,8 @@ ASKED: dict[Callable[..., Any], Ask] = {
     share_state.rests_on_share_state: lambda tables: [
         share_state.rests_on_share_state(tables, CLUSTER, of) for of in (None, "shared", "orphan", GROUP)
     ],
-    snapshot_news.snapshot_news: lambda tables: [
-        snapshot_news.snapshot_news(tables, "end_offsets", CLUSTER, after) for after in RUNS
+    settings.snapshot_news: lambda tables: [
+        settings.snapshot_news(tables, "end_offsets", CLUSTER, after) for after in RUNS
     ],
     topics.stored_topics: lambda tables: topics_of(tables),
     topics.require_one_cluster: checked_topics,

@@ -59,7 +59,7 @@ THROUGH_OTHERS = {
     "groups.report_kinds": "report_histories",
     "groups.merged": "report_histories",
     "groups.rows_of": "one_history",
-    "late_records.late_records": "its text is asked of both engines in test_late_records",
+    "news.late_records": "its text is asked of both engines in test_late_records",
     "logs.ends_missing": "asked of both engines in test_missing_ends",
     "logs.topics_at_end": "LogFacts.read",
     "missing_ends.missing_ends": "logs.ends_missing",
