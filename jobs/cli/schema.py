@@ -95,7 +95,7 @@ class SchemaMaker:
             return {"type": "object", "additionalProperties": self.of(arguments[1])}
         if isinstance(kind, type) and issubclass(kind, Enum):
             return {"enum": [each.value for each in kind]}
-        if _is_object(kind):
+        if is_typeddict(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
             name = kind.__name__
             if name not in self.definitions:
                 self.definitions[name] = {}  # a type may refer to itself
@@ -113,7 +113,9 @@ class SchemaMaker:
                 if get_origin(kind) is NotRequired:
                     optional.add(name)
         return {
-            "description": " ".join(about for part in parts if (about := _about(part))),
+            "description": " ".join(
+                about for part in parts if (about := " ".join((getdoc(part) or "").replace("``", "").split()))
+            ),
             "type": "object",
             "properties": properties,
             "required": [name for name in properties if name not in optional],
@@ -125,15 +127,6 @@ class SchemaMaker:
         if all(part.keys() == {"type"} for part in parts):
             return {"type": [part["type"] for part in parts]}
         return {"anyOf": parts}
-
-
-def _is_object(kind: object) -> bool:
-    return is_typeddict(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
-
-
-def _about(kind: object) -> str:
-    """Return the description of a type on one line, in plain text."""
-    return " ".join((getdoc(kind) or "").replace("``", "").split())
 
 
 class LineShape(NamedTuple):

@@ -137,7 +137,7 @@ def group_rows(answers: Answers, known: GroupHistory) -> Iterator[GroupRow]:
     for part in by_log(known):
         yield from folded_rows(part)
     yield from answers.resets(known)
-    yield from steps_not_forward(answers, known)
+    yield from (step for step in group_steps(answers, known).rows if step.kind not in FORWARD)
     yield from own_lines(known)
 
 
@@ -152,11 +152,6 @@ def folded_rows(known: GroupHistory) -> list[FoldedRow]:
         *known.share_partitions,
         *known.violations,
     ]
-
-
-def steps_not_forward(answers: Answers, known: GroupHistory) -> list[CommitStep]:
-    """Return how committed offsets began, went back, were set or removed."""
-    return [step for step in group_steps(answers, known).rows if step.kind not in FORWARD]
 
 
 def own_lines(known: GroupHistory) -> list[BrokerEvent]:

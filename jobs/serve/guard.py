@@ -39,7 +39,9 @@ class Guard(NamedTuple):
         """Return the guard of a server that listens at this host: one that others can reach needs a token."""
         if is_local(host):
             return cls(LOCAL)
-        return cls(LOCAL | {socket.gethostname().lower(), socket.getfqdn().lower(), host.lower()}, new_token())
+        return cls(
+            LOCAL | {socket.gethostname().lower(), socket.getfqdn().lower(), host.lower()}, secrets.token_urlsafe(24)
+        )
 
     def refusal(self, headers: Mapping[str, str], given: str | None) -> Refusal | None:
         """Return why a request with these headers is refused; None: it is not. ``given``: a token in its address."""
@@ -64,21 +66,13 @@ class Guard(NamedTuple):
             cookie = None
         kind, _, bearer = (headers.get("Authorization") or "").partition(" ")
         tokens = [given, None if cookie is None else cookie.value, bearer if kind.lower() == "bearer" else None]
-        return any(token is not None and self.is_token(token) for token in tokens)
-
-    def is_token(self, given: str) -> bool:
-        """Return whether this is the token, in a time that does not tell how much of it is right."""
-        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+        # In a time that does not tell how much of a token is right.
+        return any(hmac.compare_digest(token.encode(), (self.token or "").encode()) for token in tokens if token)
 
 
 def is_local(host: str) -> bool:
     """Return whether only this machine reaches a server at this host."""
     return host in LOCAL or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def new_token() -> str:
-    """Return a token that nobody guesses."""
-    return secrets.token_urlsafe(24)
 
 
 def _name(address: str) -> str | None:

@@ -11,7 +11,7 @@ import io
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Thread
@@ -203,7 +203,7 @@ def served(host: str, port: int, site: Site, guard: Guard, live: Live | None = N
         server = _Server((host, port), site, guard, live)
     except OSError as error:
         raise InputError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
-    thread = Thread(target=_forever(server), daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
     try:
         yield int(server.server_address[1])
@@ -211,7 +211,3 @@ def served(host: str, port: int, site: Site, guard: Guard, live: Live | None = N
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _forever(server: _Server) -> Callable[[], None]:
-    return lambda: server.serve_forever(poll_interval=0.1)

@@ -97,7 +97,7 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
         number = F.col("timestampType").cast("int")
         known["timestamp_type"] = F.col("timestampType") if is_name else F.get(F.lit([*TIMESTAMP_TYPES]), number)
     if "headers" in types:
-        known["headers"] = F.col("headers").cast(_type_of("headers"))
+        known["headers"] = F.col("headers").cast(spark_types(SCHEMA)["headers"].dataType)
     columns = [
         known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in spark_types(SCHEMA)
     ]
@@ -126,7 +126,3 @@ def _text(name: str, data_type: DataType) -> Column:
     if isinstance(data_type, BinaryType):
         return F.base64(column)
     return F.to_json(column) if isinstance(data_type, StructType | ArrayType | MapType) else column.cast("string")
-
-
-def _type_of(name: str) -> DataType:
-    return spark_types(SCHEMA)[name].dataType

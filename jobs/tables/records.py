@@ -71,10 +71,6 @@ def _struct_fields(*families: Family) -> list[pa.Field]:
     return [column(name, record_struct(schema), schema.about) for name, schema in struct_columns(*families).items()]
 
 
-def _offset_commit_fields() -> list[pa.Field]:
-    return [column(name, field.type, field.about) for name, field in offset_commit_columns().items()]
-
-
 DECODED = [
     column("record_type", SHORT, "Record type (number)"),
     column("record_name", STRING, "Record type (name in Kafka)"),
@@ -99,7 +95,7 @@ OFFSET_COMMITS = Table(
         *BATCH,
         *ORIGIN,
         STRAY,
-        *_offset_commit_fields(),
+        *[column(name, field.type, field.about) for name, field in offset_commit_columns().items()],
         column(
             "producer_id", LONG, "Producer id of a transactional commit; -1: none; null if the dump does not contain it"
         ),

@@ -19,7 +19,7 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Hole
 from coordinator_core.history.rows import MembershipRow, RebalanceRow
-from coordinator_core.records import AnyRecord, LogPosition
+from coordinator_core.records import AnyRecord
 from jobs.sources.log_reader import LogRow
 from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Reported
 from jobs.watch.new_rows import LogPlace
@@ -168,12 +168,13 @@ class FollowedGroup:
                 self.reported.note(event)
                 yield event
             if is_over and row.at.offset > self.reported.ended:
-                over = RebalanceEnded(self.key, row._replace(is_open=False), self._verdict(row.target))
+                over = RebalanceEnded(
+                    self.key,
+                    row._replace(is_open=False),
+                    next((verdict for verdict in self.verdicts if verdict.at == row.target), None),
+                )
                 self.reported.note(over)
                 yield over
-
-    def _verdict(self, target: LogPosition | None) -> TargetAuditRow | None:
-        return next((verdict for verdict in self.verdicts if verdict.at == target), None)
 
     def members(self) -> dict[str, str]:
         """Return the names of the clients behind its members, with their ids, as far as they are kept; by member id."""

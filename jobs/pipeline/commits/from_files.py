@@ -146,15 +146,11 @@ def rows_in_order(of: Slice, place: PassOver) -> Iterator[pa.Table]:
         if rows.num_rows:
             held.append(rows)
         bound = waiting[0].first if waiting else None
-        whole = sum(len(part) for part in held if bound is None or _last(part) < bound)
+        whole = sum(len(part) for part in held if bound is None or int(pc.max(part["log_offset"]).as_py()) < bound)
         if held and (bound is None or whole >= CHUNK_ROWS):
             ready, later = _divided(held, bound)
             held = [later] if later.num_rows else []
             yield ready
-
-
-def _last(rows: pa.Table) -> int:
-    return int(pc.max(rows["log_offset"]).as_py())
 
 
 def _divided(held: Sequence[pa.Table], bound: int | None) -> tuple[pa.Table, pa.Table]:

@@ -85,12 +85,9 @@ class _Pass:
         parts = [
             _inputs(commits, What.COMMIT),
             _inputs(self._log(GROUP_RECORDS, again).select(*PLACE, "group_id"), What.RECORD),
-            _inputs(self._markers(again).select(*PLACE, "producer_id"), What.MARKER),
+            _inputs(self._log(LOG_RECORDS, again).where(MARKER).select(*PLACE, "producer_id"), What.MARKER),
         ]
         return _together(parts)
-
-    def _markers(self, again: Column | None = None) -> DataFrame:
-        return self._log(LOG_RECORDS, again).where(MARKER)
 
     def _run(self) -> Column:
         """Return the index of the run of a row."""
