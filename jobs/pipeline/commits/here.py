@@ -59,7 +59,7 @@ JOIN (SELECT DISTINCT * FROM ({REVISED_PLACES}) AS places) AS r
   ON o.log_partition = r.log_partition AND o.log_offset = r.log_offset
 JOIN ({PENDING_PLACES}) AS w ON o.log_partition = w.log_partition AND o.log_offset = w.log_offset
 WHERE o.cluster = :cluster AND o.log_topic = :topic AND o.run_id <= :done
-AND NOT o.log_partition IN :again
+AND NOT coalesce(o.log_partition IN :again, FALSE)
 """
 """Pending commits of earlier runs whose outcome has changed."""
 
@@ -92,20 +92,27 @@ AND NOT log_partition IN :again
 """The states of log partitions that go on, while others begin again."""
 
 
-def summarized_here(tables: FolderReader, place: PassOver, done: str, news: CommitNews) -> pa.Table:
-    """Return the rows of ``commit_summaries`` that the runs after ``done`` add or change."""
+def texts(place: PassOver, done: str, news: CommitNews) -> tuple[str, str | None, dict[str, Value]]:
+    """Return the text of the rows that the runs after ``done`` add or change, and that of the states from which the
+    pass goes on (None: it begins), for each engine; and the values that they name.
+    """
     given: dict[str, Value] = {"cluster": place.cluster, "topic": place.log_topic, "done": done}
     given |= {"upto": place.runs[-1], "changed": news.changed, "again": news.again}
     text = f"{NEW_ROWS} UNION ALL {SETTLED_ROWS}" if news.settles else NEW_ROWS
+    about = f"SELECT * FROM ({text}) AS about WHERE what IN ({What.COMMIT.value}, {What.SETTLED.value})"
+    of_states = ON if news.again else TOUCHED.format(rows=about)
+    return text, of_states if done else None, given
+
+
+def summarized_here(tables: FolderReader, place: PassOver, done: str, news: CommitNews) -> pa.Table:
+    """Return the rows of ``commit_summaries`` that the runs after ``done`` add or change."""
+    text, of_states, given = texts(place, done, news)
     rows = _table(tables, IN_ORDER.format(rows=text), given)
     if not rows.num_rows and not news.again:
         return SCHEMA.empty_table()
     run = pc.index_in(rows["run_id"], pa.array(place.runs, pa.string()))
     rows = rows.append_column("run", run).append_column("state", pa.nulls(rows.num_rows, pa.string()))
-    about = f"SELECT * FROM ({text}) AS about WHERE what IN ({What.COMMIT.value}, {What.SETTLED.value})"
-    of_states = ON if news.again else TOUCHED.format(rows=about)
-    states = _table(tables, of_states, given) if done else None
-    passed = summarizer(place, states)
+    passed = summarizer(place, None if of_states is None else _table(tables, of_states, given))
     return pa.Table.from_batches(passed(rows.select(list(INPUT)).to_batches()), SCHEMA)
 
 
