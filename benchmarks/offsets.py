@@ -15,7 +15,6 @@ import time
 from typing import NamedTuple
 
 import pyarrow as pa
-from jobs.tables.columns import OFFSET_KEY
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 

@@ -43,8 +43,8 @@ from jobs.sources.log_settings import note_beside
 from jobs.watch.events import FindingEvent, WatchEvent
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import FollowedGroups
+from jobs.watch.growing_logs import GrowingLogs, Source
 from jobs.watch.live_topics import LiveTopics
-from jobs.watch.new_rows import Source
 from jobs.watch.state_file import StateFile
 from jobs.watch.webhook import Webhook
 
@@ -343,8 +343,6 @@ def watched_source(url: str | None, log: list[Path] | None, kafka: dict[str, str
     if (url is None) == (not log):
         raise UsageError(f"give either {SCHEME}HOST:PORT or --log FOLDER")
     if log:
-        from jobs.watch.growing_logs import GrowingLogs
-
         return GrowingLogs(log, warn)
     servers = cluster_servers(url or "")
     from jobs.watch.live_broker import LiveBroker

@@ -1,18 +1,20 @@
-"""Segments below a folder, read while a broker writes them."""
+"""Where a watch reads; and segments below a folder, read while a broker writes them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
@@ -21,7 +23,10 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
 from jobs.watch.followed_log import LastRow, Reached, other_log
-from jobs.watch.new_rows import LogPlace, NewRows, Source
+from jobs.watch.new_rows import LogPlace, NewRows
+
+if TYPE_CHECKING:
+    from jobs.watch.live_broker import Look, TakenSnapshot
 
 WALK_BYTES: Final = 1 << 20
 """How many bytes of a segment are walked at a time to find the end of its last whole batch."""
@@ -41,6 +46,59 @@ class _Reached:
     position: int = 0
     offset: int = -1
     known: LastRow | None = None
+
+
+class Source(Protocol):
+    """Where new rows come from. What it answers here is what segments below folders do: they are no cluster that could
+    be asked, each poll reads all that there is, and nothing is held open between two polls.
+    """
+
+    def identify(self) -> str:
+        """Return what identifies the cluster; empty: nothing but its records does."""
+        return ""
+
+    @abstractmethod
+    def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
+        """Begin where a former watch stopped, in partitions that it did not read at their first record."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether what was there at the beginning has been read."""
+        return True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the rows of the last poll do not end in the middle of what a coordinator wrote at once: batches come
+        as a whole.
+        """
+        return True
+
+    @abstractmethod
+    def poll(self) -> Iterator[NewRows]:
+        """Yield what is new."""
+
+    @abstractmethod
+    def places(self) -> Collection[LogPlace]:
+        """Return the log partitions that are there, empty ones included."""
+
+    @property
+    def has_all(self) -> bool:
+        """Whether these are all partitions of their topics: folders do not tell."""
+        return False
+
+    def snapshot(self) -> TakenSnapshot | None:
+        """Return topics and settings of the cluster as they are now; None: the source does not show them."""
+        return None
+
+    def look(self, partitions: Callable[[], Collection[TopicPartition]]) -> Look | None:
+        """Return what brokers say of the cluster, and of these partitions, if something new is there; None: later, or
+        never.
+        """
+        return None
+
+    def close(self) -> None:
+        """Let go of it."""
+        return
 
 
 class GrowingLogs(Source):
