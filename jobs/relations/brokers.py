@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.audit.folds.witness import line_order
 from coordinator_core.broker_log.all_files import OF_EPOCH, failed_loads, later_lines
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.records import GROUP_LOG
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, known_rows
 from jobs.tables.row_reader import reader
 
 TABLE: Final = "broker_events"
@@ -34,11 +34,10 @@ def lines_of_groups(
     tables: TableReader, cluster: str, groups: Sequence[str] | None = None
 ) -> Iterator[tuple[str, BrokerEvent]]:
     """Yield the lines that name one of these groups (None: any), by group id."""
-    if not has_lines(tables):
-        return
     among = "group_id IS NOT NULL" if groups is None else "group_id IN :groups"
     read = reader(BrokerEvent)
-    for row in tables.rows(
+    for row in known_rows(
+        tables,
         f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND {among} ORDER BY group_id",
         cluster=cluster,
         groups=groups,
@@ -48,32 +47,20 @@ def lines_of_groups(
 
 def other_lines(tables: TableReader, cluster: str) -> tuple[BrokerEvent, ...]:
     """Return the lines that name no group."""
-    if not has_lines(tables):
-        return ()
-    rows = tables.rows(
-        f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND group_id IS NULL", cluster=cluster
-    )
-    return tuple(map(reader(BrokerEvent), rows))
+    sql = f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND group_id IS NULL"
+    return tuple(map(reader(BrokerEvent), known_rows(tables, sql, cluster=cluster)))
 
 
 def silent_lines(tables: TableReader, cluster: str) -> int:
     """Return the number of lines whose time is not known, as their zone is not."""
-    if not has_lines(tables):
-        return 0
-    row: Any = next(
-        tables.rows(
-            f"SELECT count(*) AS lines FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND timestamp_ms IS NULL",
-            cluster=cluster,
-        )
-    )
-    return int(row["lines"])
+    sql = f"SELECT count(*) AS lines FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND timestamp_ms IS NULL"
+    return sum(int(row["lines"]) for row in known_rows(tables, sql, cluster=cluster))
 
 
 def of_other_clusters(tables: TableReader, cluster: str) -> Iterator[str]:
     """Yield in words which files are of another cluster."""
-    if not has_lines(tables):
-        return
-    for row in tables.rows(
+    for row in known_rows(
+        tables,
         f"SELECT file, max(members_not_known) AS members FROM ${TABLE} WHERE cluster = :cluster "
         "AND members_not_known IS NOT NULL GROUP BY file ORDER BY file",
         cluster=cluster,
@@ -139,10 +126,9 @@ def not_loaded(lines: Iterable[BrokerEvent]) -> Iterator[str]:
 
 
 def stored_not_loaded(tables: TableReader, cluster: str) -> Iterator[str]:
-    """Yield in words which log partitions have no coordinator, as lines in the tables say."""
-    if has_lines(tables):
-        kinds = [EventKind.COORDINATOR_FAILED.value, EventKind.COORDINATOR_LOADED.value]
-        yield from not_loaded(line for line in other_lines(tables, cluster) if line.kind in kinds)
+    """Return in words which log partitions have no coordinator, as lines in the tables say."""
+    kinds = [EventKind.COORDINATOR_FAILED.value, EventKind.COORDINATOR_LOADED.value]
+    return not_loaded(line for line in other_lines(tables, cluster) if line.kind in kinds)
 
 
 ABOUT_REMOVALS: Final = tuple(
@@ -161,12 +147,8 @@ ABOUT_REMOVALS: Final = tuple(
 def lines_about_removals(tables: TableReader, cluster: str) -> dict[str | None, list[BrokerEvent]]:
     """Return the lines that say why offsets were removed, by the group that they name (None: they name none)."""
     by_group: defaultdict[str | None, list[BrokerEvent]] = defaultdict(list)
-    if has_lines(tables):
-        read = reader(BrokerEvent)
-        for row in tables.rows(
-            f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND kind IN :kinds",
-            cluster=cluster,
-            kinds=ABOUT_REMOVALS,
-        ):
-            by_group[row["group_id"]].append(read(row))
+    read = reader(BrokerEvent)
+    sql = f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND kind IN :kinds"
+    for row in known_rows(tables, sql, cluster=cluster, kinds=ABOUT_REMOVALS):
+        by_group[row["group_id"]].append(read(row))
     return dict(by_group)

@@ -14,7 +14,7 @@ from coordinator_core.records import GROUP_LOG, Family
 from jobs.relations.topics import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, log_name
 from jobs.sources.printed.logs import OF_LINES
-from jobs.tables.reader import TableReader, Value
+from jobs.tables.reader import TableReader, Value, known_rows, known_tuples
 
 IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
 """Matches a file in the folder of a log partition, as brokers name it."""
@@ -50,7 +50,7 @@ def numbered(tables: TableReader, cluster: str) -> set[Place]:
 
     Lines without positions name no leader epoch: the log is only asked where there are ranges without one.
     """
-    if not tables.exists("log_ranges") or next(tables.rows(WITHOUT_EPOCHS, cluster=cluster), None) is None:
+    if next(known_rows(tables, WITHOUT_EPOCHS, cluster=cluster), None) is None:
         return set()
     rows = tables.rows(OF_TEXT, cluster=cluster, text=f"%/{OF_LINES}")
     return {(row["log_topic"], row["log_partition"]) for row in rows}
@@ -69,11 +69,10 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
     for row in runs:
         if row["log_topic"] in logs:
             places[row["cluster"]].add((row["log_topic"], row["log_partition"]))
-    if tables.exists("dumped_files"):
-        for row in tables.rows("SELECT cluster, path FROM $dumped_files"):
-            named = IN_FOLDER.search(row["path"])
-            if named is not None and named[1] in logs:
-                places[row["cluster"]].add((named[1], int(named[2])))
+    for row in known_rows(tables, "SELECT cluster, path FROM $dumped_files"):
+        named = IN_FOLDER.search(row["path"])
+        if named is not None and named[1] in logs:
+            places[row["cluster"]].add((named[1], int(named[2])))
     return dict(places)
 
 
@@ -101,12 +100,10 @@ def log_counts(
 
     The metadata log tells it as of its end; of the others, the ids of what lies in them, if they prove it.
     """
-    counts = {}
-    if tables.exists("topic_history"):
-        topics = (
-            "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
-        )
-        counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
+    topics = (
+        "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
+    )
+    counts = dict(known_tuples(tables, topics, cluster=cluster, logs=[*FAMILIES]))
     at_least = shown(place for place in places if place not in of_lines and place[1] != UNKNOWN_PARTITION)
     placed = {topic: _placed(tables, cluster, topic) for topic in at_least}
     return counted(counts, placed, at_least, partial(_names_all, tables, cluster))
@@ -123,12 +120,10 @@ def _placed(tables: TableReader, cluster: str, topic: str) -> Iterator[tuple[str
     """Yield what lies in a log, as ``log_partition_of`` takes it, with its log partition."""
     asked: dict[str, Value] = {"cluster": cluster, "topic": topic, "most": MOST_PLACED}
     if FAMILIES[topic] is Family.SHARE:
-        if tables.exists("share_partitions"):
-            for row in tables.rows(PLACED_SHARES, **asked):
-                yield share_partition(row["group_id"], row["topic_id"], row["partition"]), row["log_partition"]
-    elif tables.exists("group_states") and tables.exists("commit_summaries"):
-        for row in tables.rows(PLACED_GROUPS, **asked):
-            yield row["group_id"], row["log_partition"]
+        for row in known_rows(tables, PLACED_SHARES, **asked):
+            yield share_partition(row["group_id"], row["topic_id"], row["partition"]), row["log_partition"]
+    else:
+        yield from known_tuples(tables, PLACED_GROUPS, **asked)
 
 
 def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | None) -> dict[str, int | None]:

@@ -25,7 +25,7 @@ from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS, log_name
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, known_rows
 from jobs.tables.table import LOG_PARTITION, PLACED
 
 BLOCK: Final = 1 << 16
@@ -308,10 +308,9 @@ def lost_before_records(tables: TableReader, cluster: str, topics: Sequence[str]
 
 def _lost_at_ends(tables: TableReader, cluster: str, topics: Sequence[str]) -> Iterator[tuple[Place, tuple[int, int]]]:
     """Yield the offsets that are lost behind the last record of log partitions: no run lists them among its gaps."""
-    if not tables.exists("quarantine"):
-        return
     for row in list(
-        tables.rows(
+        known_rows(
+            tables,
             "SELECT r.log_topic AS log_topic, r.log_partition AS log_partition, max(r.last_offset) AS last "
             "FROM $log_ranges AS r WHERE r.cluster = :cluster AND r.log_topic IN :topics AND EXISTS ("
             "SELECT 1 FROM $quarantine AS q WHERE q.cluster = :cluster AND q.part = 'damaged' "

@@ -19,7 +19,7 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.state_json import VERSION
 from jobs.relations.topics import stored_topics
 from jobs.sources.files import METADATA_TOPIC
-from jobs.tables.reader import TableReader, Value
+from jobs.tables.reader import TableReader, Value, known_rows
 
 TAILS: Final = """
 WITH ends AS (
@@ -119,15 +119,14 @@ def _states(tables: TableReader, of: dict[str, Value]) -> dict[int, list[str]]:
 
 def _committed(tables: TableReader, of: dict[str, Value], last_ms: int) -> dict[int, list[tuple[str, str]]]:
     by_partition = defaultdict[int, list[tuple[str, str]]](list)
-    are_there = tables.exists("topic_history") and tables.exists("commit_summaries")
-    for row in tables.rows(COMMITTED, **of, last_ms=last_ms) if are_there else ():
+    for row in known_rows(tables, COMMITTED, **of, last_ms=last_ms):
         by_partition[row["log_partition"]].append((row["group_id"], row["topic"]))
     return by_partition
 
 
 def _shown(tables: TableReader, of: dict[str, Value], last_ms: int) -> dict[int, list[EndOffset]]:
     by_partition = defaultdict[int, list[EndOffset]](list)
-    for row in tables.rows(SHOWN, **of, last_ms=last_ms) if tables.exists("end_offsets") else ():
+    for row in known_rows(tables, SHOWN, **of, last_ms=last_ms):
         by_partition[row["log_partition"]].append(EndOffset(row["timestamp_ms"], row["end_offset"]))
     return by_partition
 

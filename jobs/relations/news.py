@@ -17,7 +17,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition
 from jobs.formatting import parse_time
 from jobs.tables.night_rows import ID
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, known_rows
 
 STEPS: Final = "SELECT night, ended, started_at, seconds FROM $nightly_steps WHERE night < :before"
 CHANGED: Final = """
@@ -163,9 +163,7 @@ def late_records(tables: TableReader, cluster: str, nights: Sequence[str]) -> di
     They lie before the last offset that the night had read; of a partition of which it had nothing, they are older than
     its newest record. ``nights`` are ids in order of time; a night without such records is left out.
     """
-    if not tables.exists("log_ranges"):
-        return {}
-    rows = list(tables.rows(READ, cluster=cluster))
+    rows = list(known_rows(tables, READ, cluster=cluster))
     found = {night: _late(rows, until) for night, until in pairwise(nights)}
     return {night: late for night, late in found.items() if late}
 

@@ -13,7 +13,7 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations.commits import OPEN
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, known_rows
 from jobs.tables.table import COMMIT, OFFSET_KEY, PLACED
 
 ALL: Final = "$commit_summaries WHERE hour_ms IS NULL"
@@ -139,9 +139,8 @@ SELECT count(*) AS number FROM (
 
 def newest_ends(tables: TableReader, cluster: str, until_ms: int | None) -> dict[TopicPartition, EndOffset]:
     """Return the newest end offset of each partition that is not later than ``until_ms`` (None: any time)."""
-    if not tables.exists("end_offsets"):
-        return {}
-    rows = tables.rows(
+    rows = known_rows(
+        tables,
         "SELECT * FROM (SELECT topic, partition, timestamp_ms, end_offset, topic_id, "
         "row_number() OVER (PARTITION BY topic, partition ORDER BY timestamp_ms DESC) AS nth FROM $end_offsets "
         "WHERE cluster = :cluster AND end_offset IS NOT NULL AND timestamp_ms <= :until) AS newest WHERE nth = 1",

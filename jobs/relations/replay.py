@@ -10,7 +10,7 @@ from typing import Final
 from jobs.relations.unreadable import IS_COMMIT, OF_STATE, UNREADABLE
 from jobs.relations.up_to_date import newest_run_in
 from jobs.sources.files import REPLAYED_TOPICS
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, known_rows
 from jobs.tables.table import PLACED
 
 IDENTITY: Final = ("log_topic", "group_id")
@@ -264,9 +264,7 @@ def has_replayed_all(tables: TableReader, cluster: str) -> bool:
     They have not between the steps of a night, nor after a night that was interrupted: the staged rows of a replay stay
     until it has ended, and tables that were set aside to be made again have no states.
     """
-    if tables.exists("replayed") and list(
-        tables.rows("SELECT cluster FROM $replayed WHERE cluster = :cluster LIMIT 1", cluster=cluster)
-    ):
+    if list(known_rows(tables, "SELECT cluster FROM $replayed WHERE cluster = :cluster LIMIT 1", cluster=cluster)):
         return False
     if not tables.exists("group_records"):
         return True
@@ -282,9 +280,8 @@ def unfinished_run(tables: TableReader, now: datetime) -> str | None:
 
     Each run holds the lease on the tables until it ends, and one that is killed does not give it back.
     """
-    if not tables.exists("leases"):
-        return None
-    row = next(tables.rows("SELECT owner, acquired_at, expires_at FROM $leases WHERE owner IS NOT NULL LIMIT 1"), None)
+    held = "SELECT owner, acquired_at, expires_at FROM $leases WHERE owner IS NOT NULL LIMIT 1"
+    row = next(known_rows(tables, held), None)
     if row is None:
         return None
     since, until = (row[name].astimezone(UTC) for name in ("acquired_at", "expires_at"))

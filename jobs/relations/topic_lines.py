@@ -13,7 +13,7 @@ from coordinator_core.records import GROUP_LOG, Family, RecordType
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.relations.brokers import TABLE, USED
 from jobs.relations.positions import stored_position
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, known_rows
 from jobs.tables.row_reader import reader
 
 ABOUT_TOPICS: Final = f"FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND kind IN :kinds"
@@ -36,21 +36,16 @@ def topics_of_stored_lines(tables: TableReader, cluster: str) -> TopicHistory | 
 
 def has_new_topic_lines(tables: TableReader, cluster: str, after: str) -> bool:
     """Return whether runs after ``after`` took in lines about topics."""
-    if not tables.exists(TABLE):
-        return False
-    rows = tables.rows(
-        f"SELECT line {ABOUT_TOPICS} AND run_id > :after LIMIT 1", cluster=cluster, kinds=NAMES, after=after
-    )
-    return next(iter(rows), None) is not None
+    sql = f"SELECT line {ABOUT_TOPICS} AND run_id > :after LIMIT 1"
+    return next(known_rows(tables, sql, cluster=cluster, kinds=NAMES, after=after), None) is not None
 
 
 def _generations(tables: TableReader, cluster: str) -> dict[Epoch, list[int]]:
     """Return when each generation of a classic group was written (ms), by group and generation."""
     written: defaultdict[Epoch, list[int]] = defaultdict(list)
-    if not tables.exists("group_records"):
-        return written
     decoder = RecordDecoder(Family.GROUP)
-    for row in tables.rows(
+    for row in known_rows(
+        tables,
         "SELECT log_partition, log_offset, timestamp_ms, batch_base, key, value FROM $group_records "
         "WHERE cluster = :cluster AND log_topic = :topic AND record_type = :type AND value IS NOT NULL "
         "AND log_offset IS NOT NULL AND log_partition IS NOT NULL ORDER BY log_partition, log_offset",

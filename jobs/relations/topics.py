@@ -34,7 +34,7 @@ from jobs.relations.settings import read_settings, settings_news_ms, snapshot_ne
 from jobs.relations.topic_lines import has_new_topic_lines, topics_of_stored_lines
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, known_rows
 
 IN_LOG: Final = "stray IS NULL"
 """Rows with an offset in the log; those of snapshots have none."""
@@ -212,9 +212,8 @@ def _names_known_topics(tables: TableReader, cluster: str) -> bool:
 
 def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[AnyRecord]:
     """Yield records of groups that say which topics a group has, then offset commits with the id of a topic."""
-    if not tables.exists("group_records"):
-        return
-    rows = tables.rows(
+    rows = known_rows(
+        tables,
         "SELECT log_partition, log_offset, timestamp_ms, batch_base, key, value "
         "FROM $group_records WHERE cluster = :cluster AND log_topic = :topic AND record_type IN :types "
         f"AND value IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
@@ -226,21 +225,20 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
     for row in rows:
         at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         yield decoder.record(at, bytes(row["key"]), bytes(row["value"]), row["batch_base"])
-    commits = tables.rows(
+    commits = known_rows(
+        tables,
         "SELECT log_partition, log_offset, timestamp_ms, topic_id FROM $offset_commits WHERE cluster = :cluster "
         f"AND topic_id IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
         cluster=cluster,
     )
-    for row in commits if tables.exists("offset_commits") else ():
+    for row in commits:
         at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         yield CoordinatorRecord(at, RecordType.OFFSET_COMMIT, {}, {"topicId": row["topic_id"]}, None, NO_BATCH)
 
 
 def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:
     """Return the history in the snapshots of the cluster (command ``snapshot``) that were taken in."""
-    if not tables.exists("end_offsets"):
-        return None
-    history = topics_of(tables.rows(LISTED, cluster=cluster))
+    history = topics_of(known_rows(tables, LISTED, cluster=cluster))
     return history if len(history) else None
 
 

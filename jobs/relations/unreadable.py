@@ -12,7 +12,7 @@ from coordinator_core.history.lost_records import Offsets, Place, UnknownOffsets
 from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
-from jobs.tables.reader import TableReader, Value
+from jobs.tables.reader import TableReader, Value, known_rows, known_tuples
 from jobs.tables.table import PLACED
 
 UNREADABLE: Final = f"$quarantine WHERE cluster = :cluster AND part IN ('key', 'value') AND stray IS NULL AND {PLACED}"
@@ -36,11 +36,10 @@ def unreadable_of_groups(
     tables: TableReader, cluster: str, before: str = "TRUE", topics: Sequence[str] = GROUP_TOPICS
 ) -> OfGroups:
     """Return the records of these logs that cannot be decoded, and match the SQL condition ``before``."""
-    if not tables.exists("quarantine"):
-        return OfGroups({}, {})
     unreadable: dict[Place, dict[str, Unreadable]] = {}
     unplaced: dict[Place, Offsets] = {}
-    for row in tables.rows(
+    for row in known_rows(
+        tables,
         "SELECT log_topic, log_partition, group_id, min(log_offset) AS first, max(log_offset) AS last, "
         f"max(CASE WHEN {IS_COMMIT} THEN -1 ELSE log_offset END) AS last_of_state "
         f"FROM {UNREADABLE} AND log_topic IN :topics AND {before} GROUP BY log_topic, log_partition, group_id",
@@ -60,12 +59,11 @@ def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple
 
     Of the share state log it is every record that cannot be decoded: its groups go on from the next snapshot.
     """
-    if not tables.exists("quarantine"):
-        return []
     given: dict[str, Value] = {"cluster": cluster, "upto": upto, "topics": REPLAYED_TOPICS, "shares": SHARE_TOPICS}
     some = f"{UNREADABLE} AND run_id <= :upto AND log_topic IN :topics AND (group_id IS NULL OR log_topic IN :shares)"
     runs = list(
-        tables.rows(
+        known_rows(
+            tables,
             "SELECT log_topic, log_partition, min(log_offset) AS first, max(log_offset) AS last FROM ("
             # Offset and row number rise together in a run, so that their difference is the same for all of it.
             "SELECT log_topic, log_partition, log_offset, log_offset - row_number() OVER ("
@@ -89,22 +87,21 @@ def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple
 
 def ignored_types(tables: TableReader, cluster: str) -> Iterator[str]:
     """Yield in words the types of records that no schema has; those of the metadata log are not in quarantine."""
-    if tables.exists("quarantine"):
-        for row in tables.rows(
-            "SELECT log_topic, log_partition, record_type, min(log_offset) AS first, count(*) AS records "
-            f"FROM $quarantine WHERE cluster = :cluster AND part = 'type' AND stray IS NULL AND {PLACED} "
-            "GROUP BY log_topic, log_partition, record_type ORDER BY log_topic, log_partition, record_type",
-            cluster=cluster,
-        ):
-            place = f"{row['log_topic']}-{row['log_partition']}"
-            yield ignored_in_words(place, row["record_type"], row["first"], row["records"])
+    for row in known_rows(
+        tables,
+        "SELECT log_topic, log_partition, record_type, min(log_offset) AS first, count(*) AS records "
+        f"FROM $quarantine WHERE cluster = :cluster AND part = 'type' AND stray IS NULL AND {PLACED} "
+        "GROUP BY log_topic, log_partition, record_type ORDER BY log_topic, log_partition, record_type",
+        cluster=cluster,
+    ):
+        place = f"{row['log_topic']}-{row['log_partition']}"
+        yield ignored_in_words(place, row["record_type"], row["first"], row["records"])
 
 
 def last_unplaced(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> dict[Place, int]:
     """Return by partition of these logs the last record that may be about any group, among those ``before`` selects."""
-    if not tables.exists("quarantine"):
-        return {}
-    rows = tables.rows(
+    rows = known_rows(
+        tables,
         f"SELECT log_topic, log_partition, max(log_offset) AS last FROM {UNREADABLE} AND log_topic IN :topics "
         f"AND group_id IS NULL AND {before} GROUP BY log_topic, log_partition",
         cluster=cluster,
@@ -114,33 +111,30 @@ def last_unplaced(tables: TableReader, cluster: str, topics: Sequence[str], befo
 
 
 def places(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> Iterator[tuple[int, int]]:
-    """Yield log partition and offset of each record of these logs that ``before`` selects, in this order."""
-    if tables.exists("quarantine"):
-        yield from tables.tuples(
-            f"SELECT log_partition, log_offset FROM {UNREADABLE} AND log_topic IN :topics AND {before} "
-            "ORDER BY log_partition, log_offset",
-            cluster=cluster,
-            topics=topics,
-        )
+    """Return log partition and offset of each record of these logs that ``before`` selects, in this order."""
+    return known_tuples(
+        tables,
+        f"SELECT log_partition, log_offset FROM {UNREADABLE} AND log_topic IN :topics AND {before} "
+        "ORDER BY log_partition, log_offset",
+        cluster=cluster,
+        topics=topics,
+    )
 
 
 def first_offsets(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> dict[int, int]:
     """Return by partition of these logs the offset of the first record that ``before`` selects."""
-    if not tables.exists("quarantine"):
-        return {}
     first = (
         f"SELECT log_partition, min(log_offset) FROM {UNREADABLE} AND log_topic IN :topics AND {before} "
         "GROUP BY log_partition"
     )
-    return dict(tables.tuples(first, cluster=cluster, topics=topics))
+    return dict(known_tuples(tables, first, cluster=cluster, topics=topics))
 
 
 def unread_commits(tables: TableReader, cluster: str) -> dict[int, UnreadOfGroups]:
     """Return the commits that cannot be decoded, by log partition, and by group and partition."""
     unread: dict[int, dict[tuple[str, TopicPartition], list[UnreadCommits]]] = {}
-    if not tables.exists("quarantine"):
-        return {}
-    for log_partition, offset, time_ms, group_id, key in tables.tuples(
+    for log_partition, offset, time_ms, group_id, key in known_tuples(
+        tables,
         "SELECT log_partition, log_offset, coalesce(timestamp_ms, -1), group_id, key "
         f"FROM {UNREADABLE} AND {IS_COMMIT} AND group_id IS NOT NULL ORDER BY log_partition, log_offset",
         cluster=cluster,
@@ -166,10 +160,9 @@ class UnreadKey(NamedTuple):
 
 def last_of_keys(tables: TableReader, cluster: str, before: str, group_id: str | None) -> Iterator[UnreadKey]:
     """Yield the last unreadable record of each key that matches the SQL condition ``before``, of one group or all."""
-    if not tables.exists("quarantine"):
-        return
     wanted = "group_id IS NOT NULL" if group_id is None else "group_id = :group_id"
-    for row in tables.rows(
+    for row in known_rows(
+        tables,
         "SELECT log_topic, log_partition, group_id, record_type, key, max(log_offset) AS last "
         f"FROM {UNREADABLE} AND log_topic IN :topics AND {before} AND {wanted} "
         "GROUP BY log_topic, log_partition, group_id, record_type, key",

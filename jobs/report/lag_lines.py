@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from jobs.report.data import LagLine
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, known_rows
 
 MOST_TIMES: Final = 200
 """The last snapshots that the report has."""
@@ -23,11 +23,10 @@ WHERE cluster = :cluster AND timestamp_ms >= :since ORDER BY group_id, topic, pa
 
 def stored_lags(tables: TableReader, cluster: str) -> dict[str, tuple[LagLine, ...]]:
     """Return the lag of the partitions of each group at the last snapshots, the highest lag first; empty: none."""
-    if not tables.exists("lag_history"):
-        return {}
     times = [
         row["timestamp_ms"]
-        for row in tables.rows(
+        for row in known_rows(
+            tables,
             f"SELECT DISTINCT timestamp_ms FROM $lag_history WHERE cluster = :cluster "
             f"ORDER BY timestamp_ms DESC LIMIT {MOST_TIMES}",
             cluster=cluster,

@@ -33,7 +33,7 @@ from jobs.report.parts import kept_parts, kept_texts
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.tables.night_rows import stored_nights
-from jobs.tables.reader import Row, TableReader
+from jobs.tables.reader import Row, TableReader, known_rows
 from jobs.tables.row_reader import reader
 
 PLACE: Final = itemgetter("log_topic", "log_partition")
@@ -109,18 +109,10 @@ WHERE r.cluster = :cluster OR r.cluster IS NULL
 
 def stored_checks(tables: TableReader, cluster: str) -> Iterator[ReportedCheck]:
     """Yield the checks that were made last of a cluster, those that failed first."""
-    if tables.exists("check_results"):
-        order = {False: 0, None: 1, True: 2}
-        for row in sorted(tables.rows(CHECKS, cluster=cluster), key=lambda row: (order[row["passed"]], row["name"])):
-            yield ReportedCheck(
-                check=row["name"],
-                verdict=VERDICTS[row["passed"]],
-                severity=row["severity"],
-                about=row["about"],
-                happened=row["happened"],
-                observed=row["observed"],
-                bound=row["bound"],
-            )
+    order = {False: 0, None: 1, True: 2}
+    for row in sorted(known_rows(tables, CHECKS, cluster=cluster), key=lambda row: (order[row["passed"]], row["name"])):
+        of_check = (row[name] for name in ReportedCheck._fields[2:])
+        yield ReportedCheck(row["name"], VERDICTS[row["passed"]], *of_check)
 
 
 def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:

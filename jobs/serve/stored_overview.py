@@ -22,7 +22,7 @@ from jobs.report.worst import IN_SQL
 from jobs.serve.group_times import OFFSETS
 from jobs.serve.group_types import KNOWN, group_types
 from jobs.settings import Settings
-from jobs.tables.reader import TableReader, Value
+from jobs.tables.reader import TableReader, Value, known_rows
 from jobs.tables.row_reader import reader
 
 WITHOUT_TIME: Final = -1
@@ -159,10 +159,8 @@ def _worst(tables: TableReader, settings: Settings, ends: NewestEnds) -> Iterato
 
 
 def _findings(tables: TableReader, cluster: str) -> list[FindingRow]:
-    if not tables.exists("findings"):
-        return []
-    read = reader(FindingRow)
-    return listed(map(read, tables.rows("SELECT * FROM $findings WHERE cluster = :cluster", cluster=cluster)))
+    rows = known_rows(tables, "SELECT * FROM $findings WHERE cluster = :cluster", cluster=cluster)
+    return listed(map(reader(FindingRow), rows))
 
 
 def _counts(tables: TableReader, sql: str, **values: Value) -> tuple[Count, ...]:

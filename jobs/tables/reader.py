@@ -79,6 +79,20 @@ class TableReader(Protocol):
         """Yield the rows of a query as ``rows`` does, but each as a tuple: for queries with many rows."""
 
 
+def known_rows(tables: TableReader, sql: str, **values: Value) -> Iterator[Row]:
+    """Return the rows of a query; none where one of its tables does not exist: nothing was ever stored in it."""
+    return tables.rows(sql, **values) if _are_there(tables, sql) else iter(())
+
+
+def known_tuples(tables: TableReader, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a query as ``known_rows`` does, but each as a tuple."""
+    return tables.tuples(sql, **values) if _are_there(tables, sql) else iter(())
+
+
+def _are_there(tables: TableReader, sql: str) -> bool:
+    return all(tables.exists(match["table"]) for match in NAMED.finditer(sql) if match["table"])
+
+
 class Dialect(NamedTuple):
     """What engines write differently: a text as a literal, the bytes of a binary column, a row for each element of an
     array, and the array of the whole numbers from one to another. ``many`` writes a list of more than ``MOST_LISTED``
