@@ -6,21 +6,16 @@ blocks, and only the lines with the coordinator's own prefix are looked at.
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import glob
-import gzip
-import io
 import json
-import lzma
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import chain, islice
-from typing import IO, Any, Final
+from typing import IO, Final
 from zoneinfo import ZoneInfo
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
@@ -31,6 +26,7 @@ from coordinator_core.errors import InputError, UsageError
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import SEGMENT
 from jobs.sources.left_beside import FOLDER
+from jobs.sources.packed import DAMAGED, opened
 
 BLOCK: Final = 1 << 22
 """Bytes that are read at a time, and searched for the coordinator's lines before any line is cut out."""
@@ -47,11 +43,6 @@ WITHOUT_TIMES: Final = (
     "which number is the month); such lines of the file: {}"
 )
 NEEDLE: Final = re.compile(b"|".join(map(re.escape, NEEDLES)))
-OPENERS: Final[tuple[tuple[bytes, Any], ...]] = (
-    (b"\x1f\x8b", gzip.GzipFile),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-)
 OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
 
 Zone = Callable[[int], int]
@@ -176,7 +167,7 @@ def _of_file(path: str, reader: LineReader, warn: Warn) -> Iterator[BrokerEvent]
     """Yield the events of one file; nothing for a file without a line of the coordinator."""
     extent, broker = _Extent(), None
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             blocks = _blocks(
                 stream, lambda error: warn(f"{path}: the file is damaged, and was read up to there: {error}")
             )
@@ -191,14 +182,6 @@ def _of_file(path: str, reader: LineReader, warn: Warn) -> Iterator[BrokerEvent]
             yield bound._replace(resolution_ms=max(bound.resolution_ms, reader.resolution_ms))
 
 
-def _opened(path: str) -> IO[bytes]:
-    with open(path, "rb") as stream:
-        magic = stream.read(6)
-    opener = next((opener for prefix, opener in OPENERS if magic.startswith(prefix)), None)
-    opened: IO[bytes] = (opener or io.FileIO)(path)
-    return opened
-
-
 def _blocks(stream: IO[bytes], damaged: Callable[[Exception], None]) -> Iterator[bytes]:
     """Yield what a file has, in blocks that end with a line where lines are not too long; ``damaged`` is called where
     the rest of a compressed file cannot be read.
@@ -208,7 +191,7 @@ def _blocks(stream: IO[bytes], damaged: Callable[[Exception], None]) -> Iterator
         try:
             # A part at a time: what comes before the damage is read.
             part = read(BLOCK)
-        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        except (*DAMAGED, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             damaged(error)

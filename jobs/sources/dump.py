@@ -27,6 +27,7 @@ from jobs.sources.files import (
     SNAPSHOT_SUFFIX,
     UNKNOWN_PARTITION,
     LogFile,
+    files_below,
     find_logs,
     ignore,
     numbered,
@@ -198,7 +199,7 @@ def _open(
     if dump_format is DumpFormat.SEGMENTS:
         return _open_segments(session, files, topic, topics, warn)
     if dump_format is DumpFormat.JSON_LINES:
-        listed = [file for path in files for file in files_below(path, JSON_LINES_SUFFIXES)]
+        listed = [file for path in files for file in files_below(path) if file == path or _is_json_lines(file)]
         source = JsonLinesReader(listed, frozenset(topics))
         # A process that reads the dump itself finds out by itself what Spark finds here.
         load = _frame(session, source)
@@ -289,12 +290,9 @@ def format_of(path: str) -> DumpFormat:
 
 def _format_of_printed(path: str) -> DumpFormat:
     """Return how the printed records below a folder are read: JSON in which all have positions in Spark's tasks."""
-    files = [str(file) for file in sorted(Path(path).rglob("*")) if file.is_file()]
-    printed = [file for file in files if is_printed(file)]
-    json_lines = [file for file in files if file.removesuffix(".gz").endswith(JSON_LINES_SUFFIXES)]
-    if json_lines and not any(lacks_positions(file) for file in json_lines if file in printed):
-        return DumpFormat.JSON_LINES
-    return DumpFormat.SEGMENTS
+    json_lines = list(filter(_is_json_lines, files_below(path)))
+    is_placed = json_lines and not any(lacks_positions(file) for file in json_lines if is_printed(file))
+    return DumpFormat.JSON_LINES if is_placed else DumpFormat.SEGMENTS
 
 
 def _format_of_parquet(path: str) -> DumpFormat:
@@ -315,12 +313,8 @@ def _is_json(path: str) -> bool:
     return path.removesuffix(".gz").endswith((*JSON_LINES_SUFFIXES, ".json"))
 
 
-def files_below(path: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Return the file itself, or all files below a folder with one of the suffixes, also in hidden folders."""
-    if os.path.isfile(path):
-        return [path]
-    files = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-    return [file for file in files if file.removesuffix(".gz").endswith(suffixes)]
+def _is_json_lines(path: str) -> bool:
+    return path.removesuffix(".gz").endswith(JSON_LINES_SUFFIXES)
 
 
 class JsonLinesReader(NamedTuple):
@@ -342,6 +336,6 @@ class JsonLinesReader(NamedTuple):
 
     def read(self, partition: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file."""
-        rows = json_lines.read(Path(partition))
+        rows = json_lines.read(partition)
         wanted = (row for row in rows if row.get("log_topic") is None or row["log_topic"] in self.topics)
         return dumped_batches({**row, "source": partition} for row in wanted)

@@ -284,17 +284,20 @@ def find_logs(
     return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
 
 
+def files_below(path: str) -> list[str]:
+    """Return the file itself, or all files below a folder, also in hidden folders."""
+    return [path] if os.path.isfile(path) else sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+
+
 def _note_others(path: str, left_out: LeftBeside) -> None:
     """Note what the first files below a folder without logs are."""
-    below = sorted(file for file in Path(path).rglob("*") if file.is_file()) if os.path.isdir(path) else []
-    for file in below[:MOST_LOOKED_AT]:
-        left_out.note_other(file.name, head_of(str(file), HEAD_BYTES))
+    for file in files_below(path)[:MOST_LOOKED_AT] if os.path.isdir(path) else ():
+        left_out.note_other(os.path.basename(file), head_of(file, HEAD_BYTES))
 
 
 def _printed_in(path: str) -> list[str]:
     """Return the files of printed records at a path: the file itself, or all that are below a folder."""
-    found = [path] if os.path.isfile(path) else sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-    return [file for file in found if is_printed(file)]
+    return [file for file in files_below(path) if is_printed(file)]
 
 
 def _beside(path: str, wanted: FileFilter) -> list[str]:
@@ -308,9 +311,7 @@ def _beside(path: str, wanted: FileFilter) -> list[str]:
 
 def _archives_in(path: str) -> list[str]:
     """Return the archives below a folder."""
-    if not os.path.isdir(path):
-        return []
-    return [file for file in sorted(str(file) for file in Path(path).rglob("*") if file.is_file()) if is_archive(file)]
+    return [file for file in files_below(path) if is_archive(file)] if os.path.isdir(path) else []
 
 
 def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[LogFile]:

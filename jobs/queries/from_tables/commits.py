@@ -206,6 +206,7 @@ class CommitsThen:
 
 
 def _numbered(number: int, rows: Iterator[Row]) -> Iterator[tuple[GroupKey, int, Row]]:
+    # Not where it is called: what is drawn later would have the number of the last part.
     return ((OF_GROUP(row), number, row) for row in rows)
 
 

@@ -7,13 +7,13 @@ its subscription nor what it was assigned, and of a group neither its leader nor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import GROUP_LOG, Fields, RecordType
 from coordinator_core.wire.kafka_text import NO_BLOB, NOT_PRINTED, printed_key, printed_value
-from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, Row
+from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, Row, damaged
 
 COMMIT: Final = re.compile(
     r"\[(?P<group>.*),(?P<topic>[a-zA-Z0-9._-]+),(?P<partition>\d+)\]::(?:NULL|OffsetAndMetadata\("
@@ -35,7 +35,19 @@ MEMBER: Final = re.compile(
 )
 
 
-def parse(text: str) -> Row:
+def rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Yield a row for each line that is not empty; ``place`` is its number. Others become damaged rows."""
+    for number, line in enumerate(lines, 1):
+        text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+        if not text:
+            continue
+        try:
+            yield {**_parse(text), "place": number}
+        except (CoordinatorAuditError, ValueError) as error:
+            yield damaged(line, f"line {number}: {error}", number)
+
+
+def _parse(text: str) -> Row:
     """Return a line as a row without a position.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from coordinator_core.errors import CoordinatorAuditError, InputError
+from coordinator_core.errors import InputError
 from jobs.sources.bounded_text import lines_of
 from jobs.sources.file_kinds import begins_with_batch
 from jobs.sources.packed import head_of
@@ -24,14 +24,6 @@ class Form(NamedTuple):
     read: Callable[[str], Iterator[Row]]
 
 
-def _lines(path: str) -> Iterator[bytes]:
-    return lines_of(Path(path))
-
-
-def _dump_log(path: str) -> Iterator[Row]:
-    return _up_to_damage(dump_log.rows(_lines(path), path))
-
-
 def _up_to_damage(rows: Iterator[Row]) -> Iterator[Row]:
     """Yield the rows of a text, and in place of what cannot be unpacked a damaged one."""
     row: Row = {"place": 0}
@@ -41,25 +33,6 @@ def _up_to_damage(rows: Iterator[Row]) -> Iterator[Row]:
     except InputError as error:
         place = {name: row.get(name) for name in ("log_topic", "log_partition")}
         yield damaged(b"", str(error), row["place"] + 1) | place
-
-
-def _console_text(path: str) -> Iterator[Row]:
-    return _up_to_damage(_console_rows(path))
-
-
-def _console_rows(path: str) -> Iterator[Row]:
-    for number, line in enumerate(_lines(path), 1):
-        text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        if not text:
-            continue
-        try:
-            yield {**console_text.parse(text), "place": number}
-        except (CoordinatorAuditError, ValueError) as error:
-            yield damaged(line, f"line {number}: {error}", number)
-
-
-def _json(path: str) -> Iterator[Row]:
-    return json_lines.read(Path(path))
 
 
 LOGGED: Final = rb"(?:(?:SLF4J|log4j|WARNING|OpenJDK|Picked up|\[\d{4}-|Processed a total)[^\n]*\n)*"
@@ -77,12 +50,18 @@ OVER_LINES: Final = rb'\s*"(?:key|value|payload|headers|metadata|topic|partition
 """The first field of a record that is printed over many lines; other files of JSON are printed so, too."""
 
 FORMS: Final = (
-    Form("output of kafka-dump-log", re.compile(QUOTED + DUMPED, re.IGNORECASE), _dump_log),
-    Form("records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{(?:(?!\s*\n)|" + OVER_LINES + rb")"), _json),
+    Form(
+        "output of kafka-dump-log",
+        re.compile(QUOTED + DUMPED, re.IGNORECASE),
+        lambda path: _up_to_damage(dump_log.rows(lines_of(Path(path)), path)),
+    ),
+    Form(
+        "records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{(?:(?!\s*\n)|" + OVER_LINES + rb")"), json_lines.read
+    ),
     Form(
         "output of Kafka's console formatters",
         re.compile(LOGGED + rb"(?:\[[^\n]*,[a-zA-Z0-9._-]+,\d+\]::|[^\n]*::(?:GroupMetadata\(|NULL))"),
-        _console_text,
+        lambda path: _up_to_damage(console_text.rows(lines_of(Path(path)))),
     ),
     Form("a Parquet file", re.compile(rb"PAR1"), sink_files.parquet_rows),
     Form("an Avro file", re.compile(rb"Obj\x01"), sink_files.avro_rows),

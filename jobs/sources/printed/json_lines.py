@@ -41,7 +41,7 @@ END: Final = re.compile(rb'\n|(?<=\})(?=\{"key":)')
 """The end of a record: of its line, or the beginning of the next one. No text within JSON has such quotes."""
 
 
-def read(file: Path) -> Iterator[Row]:
+def read(file: str | Path) -> Iterator[Row]:
     """Yield a row for each line of a file that is not blank. A line that is not a record becomes a damaged row.
 
     Raises:
