@@ -20,7 +20,7 @@ from benchmarks.nightly import night, processor_seconds
 from benchmarks.scale import tasks
 from jobs import settings
 from jobs.pipeline import commit_summaries
-from jobs.pipeline.on_spark import slices as commit_slices
+from jobs.pipeline.on_spark import commits as on_spark
 from jobs.relations import replay
 from jobs.settings import EngineLimits
 from jobs.sources.files import REPLAYED_TOPICS
@@ -51,7 +51,7 @@ def search(tables: Tables) -> None:
 
 
 CASES: dict[str, tuple[Callable[[Tables], None], Any, str, int]] = {
-    "pass over commits": (pass_over_commits, commit_slices, "SLICE_ROWS", commit_slices.SLICE_ROWS),
+    "pass over commits": (pass_over_commits, on_spark, "SLICE_ROWS", on_spark.SLICE_ROWS),
     "search of ranges": (search, replay, "BLOCK", replay.BLOCK),
 }
 """What is measured, and the setting that divides it, with its value."""

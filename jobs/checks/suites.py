@@ -2,6 +2,7 @@
 
 The measures are counted once, and the shipped bounds on them are comparisons, which are made here. What the shipped
 suites say of tables of results, and all that a user adds, Great Expectations judges, in a process of its own.
+Measures of tables that have not changed since the last checks are kept as a note of ``check_results``.
 """
 
 from __future__ import annotations
@@ -9,27 +10,99 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator_core.errors import InputError
-from jobs.checks import frames, project, unchanged
+from jobs.checks import frames, project
+from jobs.checks.measures import RATES, measure
 from jobs.checks.validation import CheckRun, Result, load_without_spark, validate, write_measures
+from jobs.installation import software_version
 from jobs.pipeline import runs
 from jobs.relations.news import last_end
 from jobs.settings import CheckSettings, Settings
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.engine import runs_steps
-from jobs.tables.results import CHECK_RESULTS
+from jobs.tables.history import HISTORY, TOPIC_HISTORY
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.reader import Row
+from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.table import few
 from jobs.tables.tasks import processes
+from jobs.tables.versions import made_from, note_of
+
+INPUTS: Final = (
+    *(RUNS, LOG_RECORDS, LOG_RANGES, QUARANTINE, GROUP_RECORDS, DUMPED_FILES, TOPIC_HISTORY),
+    *(HISTORY["violations"], HISTORY["target_audits"], FINDINGS, KNOWN_FINDINGS),
+)
+"""The tables that are measured."""
+
+JUDGED: Final = (
+    *(RUNS, LOG_RECORDS, GROUP_RECORDS, GROUP_OFFSETS),
+    *(HISTORY[name] for name in ("group_epochs", "rebalances", "memberships", "assignments", "target_audits")),
+)
+"""The tables that the shipped suites look at; not ``nights``: one that brings nothing is not compared again."""
+
+AGE: Final = "hours_since_last_record"
+"""The measure that changes with the time alone."""
+
+
+class Measured(NamedTuple):
+    """The measures, what happened, and a note from which ``measured`` takes both while no table changes.
+    ``judged``: the tables that are judged, as they are now; ``are_judged``: the last checks judged them so.
+    """
+
+    measures: list[Row]
+    happened: dict[str, dict[str, str]]
+    note: dict[str, object]
+    judged: str
+    are_judged: bool
+
+
+def measured(tables: Tables, now: datetime, chosen: Settings, since: str) -> Measured:
+    """Return the measures as of now, of what is new since a time (the id of a run). The tables are read only if one has
+    changed since the last checks, or a setting.
+
+    Raises:
+        MissingTableError: nothing was ingested yet.
+    """
+    asked = {"since": since, "today": now.date(), "software": software_version()}
+    of_settings = {name: getattr(chosen, name).model_dump(mode="json") for name in ("checks", "gates")}
+    inputs = made_from(tables, INPUTS, settings=of_settings, **asked)
+    known: Row = json.loads((tables.exists(CHECK_RESULTS) and note_of(tables, CHECK_RESULTS)) or "{}")
+    now_ms = round(now.timestamp() * 1000)
+    if known.get("inputs") == inputs:
+        older = (now_ms - known["measured_ms"]) / 3_600_000
+        measures: list[Row] = [
+            {**row, AGE: None if row[AGE] is None else row[AGE] + older} for row in known["measures"]
+        ]
+        happened = known["happened"]
+        for row in measures:
+            if row[AGE]:
+                happened.setdefault(row["cluster"], {})[AGE] = RATES[AGE].format(row[AGE])
+    else:
+        measures, happened = measure(tables, now, chosen, since)
+    note = {"inputs": inputs, "measured_ms": now_ms, "measures": measures, "happened": happened}
+    judged = made_from(tables, JUDGED, software=software_version())
+    return Measured(measures, happened, note, judged, known.get("judged") == judged)
+
+
+def judged_before(checked: CheckRun, suites: Collection[str]) -> list[Result]:
+    """Return the results that the last checks had of these suites, as those of this run."""
+    assert checked.tables is not None
+    last = "SELECT * FROM $check_results WHERE run_id = (SELECT max(run_id) FROM $check_results) AND suite IN :suites"
+    rows = checked.tables.engine().rows(last, suites=sorted(suites))
+    return [Result(**row)._replace(run_id=checked.run_id, checked_at=checked.now) for row in rows]
+
 
 FAILING: Final = "failing_findings"
 """The measure that is unknown unless the setting names kinds: then nothing is said of it."""
@@ -62,22 +135,22 @@ def run(tables: Tables, settings: Settings, now: datetime, night: str | None = N
         InputError: the project is invalid, or is not for these tables.
     """
     chosen = settings.checks
-    measured = unchanged.measured(tables, now, settings, last_end(tables.engine(), night))
-    if not measured.measures:
+    found = measured(tables, now, settings, last_end(tables.engine(), night))
+    if not found.measures:
         return []
-    note = measured.note
-    checked = CheckRun(tables, measured.measures, runs.new_run_id(), now, measured.happened)
+    note = found.note
+    checked = CheckRun(tables, found.measures, runs.new_run_id(), now, found.happened)
     # The project of a user may look at any table, and Data Docs are written by each run.
     if chosen.project is not None or chosen.data_docs is not None:
         results = evaluate(checked, tables.location, chosen)
     else:
         results = list(of_measures(checked))
-        if measured.are_judged:
-            results += unchanged.judged_before(checked, project.of_tables())
+        if found.are_judged:
+            results += judged_before(checked, project.of_tables())
         elif can_run():
             results += evaluate(checked, tables.location, chosen, measures=False)
         if can_run():
-            note["judged"] = measured.judged
+            note["judged"] = found.judged
     results = [result for result in results if result.check != FAILING or chosen.findings.fail_on]
     tables.create(CHECK_RESULTS)
     rows = few(CHECK_RESULTS, (result._asdict() for result in results))

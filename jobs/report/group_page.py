@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from operator import attrgetter
 
 from coordinator_core.audit.explain import explanations, with_log, within
@@ -22,7 +23,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, OffsetRange, RebalanceRow, SharePartitionRow
 from coordinator_core.records import LogPosition
 from jobs.formatting import number_ranges
 from jobs.report.causes import MOST_CAUSES, MOST_INITIATORS, caused_by, family, initiators, most_frequent, origins
@@ -37,12 +38,96 @@ from jobs.report.data import (
     OwnedUnit,
     OwnerSpell,
     Rebalance,
+    ShareSpell,
+    ShareTimeline,
     Spell,
     TwoOwnersSpan,
 )
 from jobs.report.offsets_over_time import NOTHING, offsets_over_time
-from jobs.report.shares import share_timelines
 from jobs.report.worst import badness, because
+
+MOST_SHARE_PARTITIONS = 60
+MOST_PHASES = 1200
+"""Number of phases of all listed share partitions together."""
+
+
+class SharedState(StrEnum):
+    """What the state of a share partition shows."""
+
+    UNSET = "no start offset yet"
+    """The start offset is set by the first fetch."""
+    WAITING = "records wait for redelivery"
+    """Records were given back and wait for their next delivery."""
+    IN_FLIGHT = "records in flight"
+    """Between start and end are records without a state: delivered, and not acknowledged yet."""
+    SETTLED = "nothing waits"
+    """All records that the state names are settled."""
+    UNKNOWN = "unknown"
+    """The log lacks what was before."""
+
+
+def share_timelines(rows: Iterable[SharePartitionRow]) -> tuple[Sequence[ShareTimeline], int]:
+    """Return the first share partitions by name, and the number of all."""
+    by_partition: defaultdict[str, list[SharePartitionRow]] = defaultdict(list)
+    for row in rows:
+        by_partition[f"{row.topic or row.topic_id} {row.partition}"].append(row)
+    names = sorted(by_partition, key=lambda name: (name.rpartition(" ")[0], by_partition[name][0].partition))[
+        :MOST_SHARE_PARTITIONS
+    ]
+    most = MOST_PHASES // max(1, len(names))
+    return [_timeline(name, by_partition[name], most) for name in names], len(by_partition)
+
+
+def _timeline(name: str, rows: list[SharePartitionRow], most: int) -> ShareTimeline:
+    phases: list[ShareSpell] = []
+    for row in sorted(rows, key=lambda row: (row.since.timestamp_ms, row.since.partition, row.since.offset)):
+        phase = _phase(row)
+        last = phases[-1] if phases else None
+        if last is not None and _goes_on(last, phase):
+            phases[-1] = _joined(last, phase)
+        else:
+            phases.append(phase)
+    return ShareTimeline(name, tuple(phases[-most:]), max(0, len(phases) - most))
+
+
+def _phase(row: SharePartitionRow) -> ShareSpell:
+    return ShareSpell(
+        phase=str(_phase_name(row)),
+        since=row.since,
+        until_ms=None if row.until is None else row.until.timestamp_ms,
+        start_offset=row.start_offset,
+        accepted=row.accepted_now,
+        released=_records(row.released_now),
+        archived=_records(row.given_up_now),
+        redelivered=row.redelivered_now,
+    )
+
+
+def _phase_name(row: SharePartitionRow) -> SharedState:
+    if row.start_offset is None or row.start_offset < 0:
+        return SharedState.UNSET
+    if row.available is None or row.unknown is None:
+        return SharedState.UNKNOWN
+    if row.available:
+        return SharedState.WAITING
+    return SharedState.IN_FLIGHT if row.unknown else SharedState.SETTLED
+
+
+def _goes_on(last: ShareSpell, then: ShareSpell) -> bool:
+    """Return whether nothing but acknowledgements happened: what is given back or given up begins a phase."""
+    happened = then.released or then.archived or then.redelivered
+    return last.phase == then.phase and last.until_ms == then.since.timestamp_ms and not happened
+
+
+def _joined(first: ShareSpell, then: ShareSpell) -> ShareSpell:
+    return first._replace(
+        until_ms=then.until_ms, start_offset=then.start_offset, accepted=first.accepted + then.accepted
+    )
+
+
+def _records(ranges: Iterable[OffsetRange]) -> int:
+    return sum(span.last - span.first + 1 for span in ranges)
+
 
 MOST_SPELLS = 200
 """Number of last holding periods that are kept for one member."""

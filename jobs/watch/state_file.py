@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
-from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.folds.commit_times import CommitCountFold, CountMemory
+from coordinator_core.audit.folds.commit_times import CommitCountFold
 from coordinator_core.audit.folds.commits import CommitFold, CommitMemory
 from coordinator_core.audit.folds.group_folds import GroupFolds, RecordSizeFold, SizeMemory
 from coordinator_core.audit.folds.share_deliveries import DeliverySum

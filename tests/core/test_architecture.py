@@ -130,7 +130,6 @@ COLUMNS_OF_SPARK = {
     "jobs/pipeline/on_spark/arrived.py": "typed tables",
     "jobs/pipeline/on_spark/commits.py": "the commit pass",
     "jobs/pipeline/on_spark/ingest.py": "ingest",
-    "jobs/pipeline/on_spark/slices.py": "the commit pass",
     "jobs/sources/in_spark.py": "ingest",
     "jobs/sources/kafka_columns.py": "ingest",
     "jobs/tables/spark_reader.py": "the engine",

@@ -19,7 +19,7 @@ from coordinator_core.groups.describe import CERTAIN_GROUP
 from coordinator_core.groups.owners import owners, possible_owners
 from coordinator_core.wire.record_codec import decode_key
 from jobs import settings
-from jobs.queries.from_logs.groups import ReplayedGroups, replay
+from jobs.queries.from_logs.answers import ReplayedGroups, replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs

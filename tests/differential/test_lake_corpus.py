@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs

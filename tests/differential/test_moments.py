@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.groups.describe import CERTAIN_GROUP
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from tests.core.certainties import Rule, needlessly_unknown, wrong_certainties

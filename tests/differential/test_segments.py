@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator_core.groups.describe import describe
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from tests.differential.checkpoints import Tally, compare_groups

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 from pyspark.sql import SparkSession
 
-from jobs.checks.unchanged import AGE
+from jobs.checks.suites import AGE
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.history import HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE

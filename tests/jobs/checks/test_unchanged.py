@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from jobs import settings
-from jobs.checks import unchanged
+from jobs.checks import suites
 from jobs.checks.measures import MEASURES, Measures
 from jobs.tables.delta import Tables
 
@@ -27,16 +27,14 @@ def test_only_the_age_changes_while_the_tables_do_not(monkeypatch: pytest.Monkey
         read.append(now)
         return Measures([found], {"c": {"notices": "2 notices in g"}})
 
-    monkeypatch.setattr(unchanged, "measure", measure)
-    monkeypatch.setattr(unchanged, "made_from", lambda *_, **__: inputs[0])
-    monkeypatch.setattr(unchanged, "note_of", lambda *_: notes[-1] if notes else None)
+    monkeypatch.setattr(suites, "measure", measure)
+    monkeypatch.setattr(suites, "made_from", lambda *_, **__: inputs[0])
+    monkeypatch.setattr(suites, "note_of", lambda *_: notes[-1] if notes else None)
     tables, chosen = cast(Tables, SimpleNamespace(exists=lambda table: True)), settings.load(environment={})
     ages = []
     for hours, version in ((0, "version 1"), (3, "version 1"), (4, "version 1"), (5, "version 2")):
         inputs[0] = version
-        measures, happened, note, judged, are_judged = unchanged.measured(
-            tables, NOW + timedelta(hours=hours), chosen, ""
-        )
+        measures, happened, note, judged, are_judged = suites.measured(tables, NOW + timedelta(hours=hours), chosen, "")
         assert happened["c"]["notices"] == "2 notices in g"
         assert are_judged == (bool(notes) and version == "version 1")
         notes.append(json.dumps(note | {"judged": judged}))

@@ -12,7 +12,7 @@ from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
 from jobs.api import COMMIT_RATES
 from jobs.api_columns import RATES_SCHEMA
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs

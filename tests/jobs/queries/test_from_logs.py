@@ -11,7 +11,7 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.control import COMMIT
 from coordinator_core.wire.record_codec import encode_key
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import EXAMPLES

@@ -15,7 +15,7 @@ from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.record_codec import encode_key
 from jobs.queries.from_logs import log_partition, taken_rows
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.moment import AsOf
 from jobs.sources.files import LogFile, find_logs

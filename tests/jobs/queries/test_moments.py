@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.records import Family
-from jobs.queries.from_logs.groups import ReplayedGroups, replay
+from jobs.queries.from_logs.answers import ReplayedGroups, replay
 from jobs.relations.moment import AsOf
 from tests.core.certainties import KeyedRecord, Rule, needlessly_unknown, wrong_certainties
 from tests.core.log_cleaner import compact, lose

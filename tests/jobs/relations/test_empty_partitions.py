@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs

@@ -14,8 +14,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label, unknown_fields
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
-from jobs.queries.from_logs.answers import LogAnswers
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import LogAnswers, replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import log_ends

@@ -12,7 +12,7 @@ from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch, frame, record_bytes
 from coordinator_core.wire.record_codec import encode_key
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.log_extent import Extents, StoredLogExtent, extents_at
 from jobs.relations.moment import AsOf

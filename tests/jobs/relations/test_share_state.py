@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_core.history.knowledge import GivenShareState, Knowledge
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge

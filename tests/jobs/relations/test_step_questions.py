@@ -19,7 +19,7 @@ from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
 from jobs.pipeline.nights import last_night
 from jobs.pipeline.offsets import _stored as stored_offsets
-from jobs.pipeline.on_spark import slices
+from jobs.pipeline.on_spark import commits
 from jobs.pipeline.replay import STATE_VERSION, Span, _Run, _stored_topics
 from jobs.pipeline.runs import (
     FLOORS,
@@ -148,14 +148,14 @@ def test_gaps_are_looked_for_from_the_last_offset_before_new_ones(tmp_path: Path
 
 @pytest.mark.parametrize(("again", "expected"), [([], {0: 1, 1: 2}), ([0], {0: 3, 1: 2})])
 def test_slices_follow_what_the_ledger_says(tmp_path: Path, again: list[int], expected: dict[int, int]) -> None:
-    of = slices.SLICE_ROWS
+    of = commits.SLICE_ROWS
     ledger = [
         *(run("1", records=2 * of), run("2", records=of), run("3", records=9 * of)),
         run("2", records=2 * of, log_partition=1),
         *(run("2", records=9 * of, **other) for other in (OTHER, {"log_topic": CONNECT_LOG}, {"log_partition": None})),
         run("2", "decode", records=9 * of),
     ]
-    assert slices.of_log_partitions(tables(tmp_path, {RUNS: ledger}), "c", ("1", "2"), again, 8) == expected
+    assert commits.of_log_partitions(tables(tmp_path, {RUNS: ledger}), "c", ("1", "2"), again, 8) == expected
 
 
 def test_records_to_order_are_those_of_partitions_with_gaps(tmp_path: Path) -> None:

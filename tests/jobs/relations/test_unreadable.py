@@ -11,7 +11,7 @@ import pytest
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.history.lost_records import Holes
 from jobs.pipeline.replay_arrow import folder
-from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.moment import AsOf

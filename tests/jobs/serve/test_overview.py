@@ -19,7 +19,7 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.stored import stored_report
-from jobs.serve import from_tables, group_types, stored_overview
+from jobs.serve import from_tables, group_types
 from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.from_tables import ServedTables
 from jobs.serve.group_times import GroupTimes
@@ -71,7 +71,7 @@ def test_the_first_page_is_that_of_the_report(stored: tuple[str, Settings], monk
     assert differing <= set(OF_TIMES)
     assert {name for name, _ in made.families} >= {"members joined", "members left or expired"}
     assert made.worst
-    monkeypatch.setattr(stored_overview, "WORST_A_PASS", 1)
+    monkeypatch.setattr(from_tables, "WORST_A_PASS", 1)
     assert ServedTables(lambda: FolderReader(place), settings).overview().worst == made.worst
 
 
@@ -133,7 +133,7 @@ def test_of_very_many_rebalances_only_outcomes_are_counted(
     stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, settings = stored
-    monkeypatch.setattr(stored_overview, "MOST_TOLD", 5)
+    monkeypatch.setattr(from_tables, "MOST_TOLD", 5)
     made = ServedTables(lambda: FolderReader(place), settings).overview()
     assert made.outcomes
     assert not made.families

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from jobs.pipeline import commit_summaries, log_ranges
 from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits.fold import What
-from jobs.pipeline.on_spark import slices as commit_slices
+from jobs.pipeline.on_spark import commits as on_spark
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
 from jobs.tables.log import RUNS
@@ -29,7 +29,7 @@ def test_a_large_log_partition_is_several_tasks(spark: SparkSession) -> None:
     records = [(What.RECORD, 1, group, None, None, None) for group in ("g", "no commits")]
     markers = [(What.MARKER, 1, None, None, None, producer) for producer in (1, 99)]
     rows = spark.createDataFrame([(int(each[0]), *each[1:]) for each in (*commits, *records, *markers)], SLICED)
-    found = commit_slices._sliced(rows, {1: 4}).collect()
+    found = on_spark._sliced(rows, {1: 4}).collect()
     mine = [row for row in found if row.what == What.COMMIT]
     assert {row.slice for row in mine if row.log_partition == 0} == {0}
     assert {row.slice for row in mine if row.log_partition == 1} == {0, 1, 2, 3}
@@ -71,10 +71,10 @@ def test_runs_in_slices_give_what_the_files_of_each_log_partition_give(
         ]
         sliced.append(RUNS, few(RUNS, [dict.fromkeys(RUNS.schema.names) | row for row in ledger]), f"{run}/ingest")
         with monkeypatch.context() as changed:
-            changed.setattr(commit_slices, "SLICE_ROWS", 40)
+            changed.setattr(on_spark, "SLICE_ROWS", 40)
             changed.setattr(from_files, "slices_of", lambda *_: None)  # as in a catalog
             asked.append(
-                commit_slices.of_log_partitions(sliced, CLUSTER, (RUN_IDS[run - 1] if run else "", RUN_IDS[run]), [], 2)
+                on_spark.of_log_partitions(sliced, CLUSTER, (RUN_IDS[run - 1] if run else "", RUN_IDS[run]), [], 2)
             )
             sliced.limits = EngineLimits()  # ranges are Spark's subject elsewhere
             log_ranges.update(sliced)

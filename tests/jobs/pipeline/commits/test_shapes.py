@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from jobs.pipeline.on_spark import slices as commit_slices
-from jobs.pipeline.on_spark.commits import TASKS
-from jobs.pipeline.on_spark.slices import SLICE_ROWS
+from jobs.pipeline.on_spark import commits as on_spark
+from jobs.pipeline.on_spark.commits import SLICE_ROWS, TASKS
 from jobs.tables.delta import Tables
 
 BILLION = 10**9
@@ -29,7 +28,7 @@ def sliced(records: dict[int, int], tasks: int) -> dict[int, int]:
     ledger = [{"log_partition": each, "new_records": count, "all_records": count} for each, count in records.items()]
     engine = SimpleNamespace(rows=lambda sql, **given: ledger)
     tables = cast(Tables, SimpleNamespace(engine=lambda: engine))
-    return commit_slices.of_log_partitions(tables, "c", ("", "r"), (), tasks)
+    return on_spark.of_log_partitions(tables, "c", ("", "r"), (), tasks)
 
 
 def rows_of_tasks(records: dict[int, int], slices: dict[int, int], tasks: int) -> Counter[int]:
