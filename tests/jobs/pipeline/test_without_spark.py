@@ -22,7 +22,7 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs import nightly_run, settings
 from jobs.checks import suites, validation
-from jobs.pipeline import compared, decode, grown, ingest, replay
+from jobs.pipeline import compared, decode, ingest, replay
 from jobs.pipeline.decode_arrow import TYPED
 from jobs.queries.from_logs.given import given_logs
 from jobs.relations.given_partitions import absent, stored_given
@@ -162,8 +162,8 @@ def test_a_segment_that_has_grown_is_read_from_where_the_tables_end(
     assert len(taken(tables, tmp_path)) == 6
     write_segment(log, [batch(0), batch(3), batch(6), batch(9)])
     ranges = []
-    behind = grown._behind
-    monkeypatch.setattr(grown, "_behind", lambda *of: ranges.append(behind(*of)) or ranges[-1])
+    behind = ingest._behind
+    monkeypatch.setattr(ingest, "_behind", lambda *of: ranges.append(behind(*of)) or ranges[-1])
     assert [row[1] for row in taken(tables, tmp_path)] == list(range(12))
     assert ranges == [2 * len(batch(0))]
     assert slow == []

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from coordinator_core.groups.proven_state import GroupKeys
 from jobs.queries.from_tables.commits import GroupKey, commits_then
-from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.from_tables.stored_moment import StoredShareLog, UnreadKeys
+from jobs.queries.from_tables.stored_moment import GroupRecords, StoredShareLog, UnreadKeys
 from jobs.relations.log_extent import Extents, extents_at
 from jobs.relations.moment import AsOf
 from jobs.sources.files import GROUP_TOPICS

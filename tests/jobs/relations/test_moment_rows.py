@@ -17,9 +17,8 @@ from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordTy
 from coordinator_core.wire.record_codec import encode_key
 from jobs.queries.from_tables import stored_moment
 from jobs.queries.from_tables.commits import GroupKey
-from jobs.queries.from_tables.group_records import RECORD, GroupRecords
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.from_tables.stored_moment import UnreadKeys
+from jobs.queries.from_tables.stored_moment import RECORD, GroupRecords, UnreadKeys
 from jobs.relations.log_extent import Extents, StoredLogExtent
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.folder_reader import FolderReader
