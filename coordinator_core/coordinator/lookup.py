@@ -171,9 +171,11 @@ def committing(
     *,
     transactional: bool,
 ) -> EpochMemberT | None:
-    """Return the member of a commit; None: it names none where none is needed, in an empty group, or a transaction.
+    """Return the member of a commit at an older epoch; None: it is at its own, or names none where none is needed, in
+    an empty group, or a transaction.
 
-    Raises ApiError for one that is not of the group, or an OffsetCommit before ``OFFSET_COMMIT_VERSION``.
+    Raises ApiError for one that is not of the group, a newer epoch, or an OffsetCommit before
+    ``OFFSET_COMMIT_VERSION``.
     """
     names_none = transactional and epoch == -1 and not member_id and instance_id is None
     if epoch < 0 and (group.is_empty or names_none):
@@ -183,7 +185,18 @@ def committing(
         needed = f"OffsetCommit version {OFFSET_COMMIT_VERSION} or above"
         message = f"{needed} must be used by members using the {group.type.lower()} group protocol"
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
-    return member
+    known = member.member_epoch or 0
+    if epoch > known:
+        code, word = stale(member)
+        raise ApiError(code, f"Received {word} {epoch} is newer than current member epoch {known}.")
+    return None if epoch == known else member
+
+
+def stale(member: EpochMember) -> tuple[ErrorCode, str]:
+    """Return the error of a member at another epoch than its own, and what such a member calls its epoch."""
+    if member.speaks_classic:
+        return ErrorCode.ILLEGAL_GENERATION, "generation id"
+    return ErrorCode.STALE_MEMBER_EPOCH, "member epoch"
 
 
 def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:
@@ -204,7 +217,12 @@ def check_assignment_epoch(code: ErrorCode, unit: str, word: str, epoch: int, as
         raise ApiError(code, f"Received {word} {epoch} is older than assignment epoch {assigned} for {unit}.")
 
 
-def check_fetch_epoch(code: ErrorCode, word: str, epoch: int, known: int) -> None:
-    """Raise ApiError unless a member that fetches offsets is at the epoch that the coordinator knows."""
+def check_offset_fetch(group: LiveEpochGroup[Any], member_id: str | None, epoch: int) -> None:
+    """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
+    if member_id is None and epoch < 0:
+        return
+    member: EpochMember = member_of(group.log.members, member_id or "", group.group_id)
+    known = member.member_epoch or 0
     if epoch != known:
+        code, word = stale(member)
         raise ApiError(code, f"The received {word} {epoch} does not match the expected member epoch {known}.")

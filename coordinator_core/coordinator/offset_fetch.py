@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
-from coordinator_core.coordinator.consumer import validation as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.lookup import check_group_id
+from coordinator_core.coordinator.lookup import check_group_id, check_offset_fetch
 from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.offset_commit import TOPIC_ID_VERSION
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import NO_TOPIC_ID, ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
@@ -49,10 +47,8 @@ def fetch(op: Operation, request: Request) -> Fields:
 def _fetch_group(op: Operation, asked: OffsetFetchGroup, *, stable: bool, by_id: bool) -> Fields:
     """The committed offsets of one group; topics go ``by_id`` or by name, as the request's version has them."""
     group = op.memory.live.get(asked["groupId"])
-    if isinstance(group, LiveConsumerGroup):
-        consumer.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
-    elif isinstance(group, LiveStreamsGroup):
-        streams.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
+    if isinstance(group, (LiveConsumerGroup, LiveStreamsGroup)):
+        check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
     logged = op.memory.log.offsets_of(asked["groupId"])
     unstable = _in_transaction(logged) if stable else frozenset[TopicPartition]()
     # A group that was dropped from memory leaves offsets in the log, which a share group of its name does not have.

@@ -78,11 +78,9 @@ def check_offset_commit(
     """
     members = group.log.members
     member = lookup.committing(group, members, member_id, instance_id, epoch, version, transactional=transactional)
-    if member is None or epoch == (known := member.member_epoch or 0):
+    if member is None:
         return None
-    code, word = _stale(member)
-    if epoch > known:
-        raise ApiError(code, f"Received {word} {epoch} is newer than current member epoch {known}.")
+    code, word = lookup.stale(member)
 
     def check(topic: str, topic_id: str, partition: int) -> None:
         assigned = member.assigned.get(topic_id, {}).get(partition)
@@ -91,18 +89,3 @@ def check_offset_commit(
         lookup.check_assignment_epoch(code, f"partition {topic}-{partition}", word, epoch, assigned)
 
     return check
-
-
-def check_offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
-    if member_id is None and epoch < 0:
-        return
-    member = lookup.member_of(group.log.members, member_id or "", group.group_id)
-    lookup.check_fetch_epoch(*_stale(member), epoch, member.member_epoch or 0)
-
-
-def _stale(member: ConsumerMember) -> tuple[ErrorCode, str]:
-    """The error of a member at another epoch than its own, and what such a member calls its epoch."""
-    if member.classic is None:
-        return ErrorCode.STALE_MEMBER_EPOCH, "member epoch"
-    return ErrorCode.ILLEGAL_GENERATION, "generation id"

@@ -176,10 +176,8 @@ def check_offset_commit(
     """
     members, stale = group.log.members, ErrorCode.STALE_MEMBER_EPOCH
     member = lookup.committing(group, members, member_id, instance_id, epoch, version, transactional=transactional)
-    if member is None or epoch == (known := member.member_epoch or 0):
+    if member is None:
         return None
-    if epoch > known:
-        raise ApiError(stale, f"Received member epoch {epoch} is newer than current member epoch {known}.")
     if group.log.topology is None:
         raise ApiError(stale, "Topology is not available for offset commit validation.")
     subtopologies = subtopology_of_sources(group.log.topology, group.configured)
@@ -194,11 +192,3 @@ def check_offset_commit(
         lookup.check_assignment_epoch(stale, f"task {subtopology_id}-{partition}", "member epoch", epoch, assigned)
 
     return check
-
-
-def check_offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
-    """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
-    if member_id is None and epoch < 0:
-        return
-    known = lookup.member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0
-    lookup.check_fetch_epoch(ErrorCode.STALE_MEMBER_EPOCH, "member epoch", epoch, known)
