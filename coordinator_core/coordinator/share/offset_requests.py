@@ -106,7 +106,7 @@ def handle_delete(op: Operation, request: Request) -> Fields:
             asked[topic.id] = range(topic.partitions)
         else:
             refused.append(_refused(topic.name, NOTHING_TO_DELETE))
-    partitions.write_state(op, group, initialized, deleting)
+    partitions.write_state(op, group, initialized=initialized, deleting=deleting)
     if asked:
         partitions.ask_to_delete(op, asked)
     return _deleted(refused)
@@ -117,9 +117,8 @@ def handle_deleted(op: Operation, group_id: str, topics: Mapping[str, str]) -> F
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveShareGroup) or group.log.state_partitions is None:
         return _deleted([])
-    known = group.share_partitions
-    left = [topic_id for topic_id in known.deleting if topic_id not in topics]
-    partitions.write_state(op, group, known.initialized, left)
+    left = [topic_id for topic_id in group.share_partitions.deleting if topic_id not in topics]
+    partitions.write_state(op, group, deleting=left)
     return _deleted([{"topicName": name, "topicId": topic_id, **_NO_ERROR} for topic_id, name in topics.items()])
 
 

@@ -57,10 +57,8 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
 
 def write_initializing(op: Operation, group: LiveShareGroup, asked: Mapping[str, ShareTopic]) -> None:
     """Write that these partitions get their state, in addition to those that already do."""
-    known = group.share_partitions
-    initializing = _union(known.initializing, asked)
-    deleting = {topic_id: name for topic_id, name in known.deleting.items() if topic_id not in initializing}
-    _write(op, group, StatePartitionMetadata(initializing, known.initialized, _named(deleting, op.topics)))
+    initializing = _union(group.share_partitions.initializing, asked)
+    write_state(op, group, initializing=initializing, deleting=_others(group.share_partitions.deleting, initializing))
 
 
 def ask_to_initialize(op: Operation, epoch: int, starts: Mapping[str, Mapping[int, int]]) -> None:
@@ -95,13 +93,8 @@ def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collectio
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is not a share group any more.")
     known = group.share_partitions
     done = {topic_id: ShareTopic(_name(topic_id, op.topics), list(numbers)) for topic_id, numbers in partitions.items()}
-    _write(
-        op,
-        group,
-        StatePartitionMetadata(
-            _without(known.initializing, partitions), _union(known.initialized, done), _named(known.deleting, op.topics)
-        ),
-    )
+    left = _without(known.initializing, partitions)
+    write_state(op, group, initializing=left, initialized=_union(known.initialized, done))
 
 
 def uninitialized(op: Operation, group_id: str, partitions: Mapping[str, Collection[int]]) -> None:
@@ -111,9 +104,7 @@ def uninitialized(op: Operation, group_id: str, partitions: Mapping[str, Collect
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveShareGroup) or not partitions or not group.share_partitions.initializing:
         return
-    known = group.share_partitions
-    left = _without(known.initializing, partitions)
-    _write(op, group, StatePartitionMetadata(left, known.initialized, _named(known.deleting, op.topics)))
+    write_state(op, group, initializing=_without(group.share_partitions.initializing, partitions))
 
 
 def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
@@ -122,13 +113,9 @@ def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
         if not isinstance(group, LiveShareGroup):
             continue
         known = group.share_partitions
-        kept = StatePartitionMetadata(
-            _others(known.initializing, topic_ids),
-            _others(known.initialized, topic_ids),
-            _named(_others(known.deleting, topic_ids), op.topics),
-        )
         if not {*known.initializing, *known.initialized, *known.deleting}.isdisjoint(topic_ids):
-            _write(op, group, kept)
+            kept = _others(known.initializing, topic_ids), _others(known.initialized, topic_ids)
+            write_state(op, group, *kept, _others(known.deleting, topic_ids))
 
 
 def delete_all(op: Operation, group_id: str) -> None:
@@ -149,18 +136,27 @@ def delete_all(op: Operation, group_id: str) -> None:
         if (topic := op.topics.by_id.get(topic_id)) is not None
     }
     gone = _union(_union(known.initialized, known.initializing), leftover)
-    _write(op, group, StatePartitionMetadata({}, {}, {topic_id: topic.name for topic_id, topic in gone.items()}))
+    deleting = {topic_id: topic.name for topic_id, topic in gone.items()}
+    op.write(*records.state_partitions(group_id, StatePartitionMetadata({}, {}, deleting)))
     if gone:
         ask_to_delete(op, {topic_id: topic.partitions for topic_id, topic in gone.items()})
 
 
 def write_state(
-    op: Operation, group: LiveShareGroup, initialized: Mapping[str, ShareTopic], deleting: Iterable[str]
+    op: Operation,
+    group: LiveShareGroup,
+    initializing: dict[str, ShareTopic] | None = None,
+    initialized: dict[str, ShareTopic] | None = None,
+    deleting: Iterable[str] | None = None,
 ) -> None:
-    """Write which partitions have state, and which topics' state is being deleted; what is initialising is kept."""
+    """Write which partitions get state, or have it, and which topics' state is being deleted; None: what is known."""
     known = group.share_partitions
-    metadata = StatePartitionMetadata(known.initializing, dict(initialized), _named(deleting, op.topics))
-    _write(op, group, metadata)
+    metadata = StatePartitionMetadata(
+        known.initializing if initializing is None else initializing,
+        known.initialized if initialized is None else initialized,
+        {topic_id: _name(topic_id, op.topics) for topic_id in (known.deleting if deleting is None else deleting)},
+    )
+    op.write(*records.state_partitions(group.group_id, metadata))
 
 
 def assignment_pending(group: LiveShareGroup) -> bool:
@@ -183,10 +179,6 @@ def _is_pending(group: LiveShareGroup) -> bool:
             if assigned != set(topic.partitions):
                 return True
     return False
-
-
-def _write(op: Operation, group: LiveShareGroup, metadata: StatePartitionMetadata) -> None:
-    op.write(*records.state_partitions(group.group_id, metadata))
 
 
 def _partitions(topics: Mapping[str, ShareTopic], topic_id: str) -> Collection[int]:
@@ -214,10 +206,6 @@ def _without(topics: Mapping[str, ShareTopic], gone: Mapping[str, Collection[int
 def _others(topics: Mapping[str, _Of], gone: Collection[str]) -> dict[str, _Of]:
     """The topics without those that are gone."""
     return {topic_id: topic for topic_id, topic in topics.items() if topic_id not in gone}
-
-
-def _named(topic_ids: Iterable[str], topics: TopicImage) -> dict[str, str]:
-    return {topic_id: _name(topic_id, topics) for topic_id in topic_ids}
 
 
 def _name(topic_id: str, topics: TopicImage) -> str:
