@@ -7,9 +7,8 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveCla
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.record_fields.classic_group import GroupMetadataKey, GroupMetadataValue
 from coordinator_core.record_fields.coordinator_requests import JoinGroupRequest
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.records import Fields
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long (ms) the first JoinGroup of a new member may stay parked."""
@@ -30,23 +29,9 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGr
     group = LiveClassicGroup(group_id, state_timestamp_ms=op.now)
     op.memory.live[group_id] = group
     response = _join_group(op, request, group)
-    _write_new_group(op, group)
+    # A new group is written at once, as if it were empty.
+    rebalance.write_group(op, LiveClassicGroup(group_id, state_timestamp_ms=group.state_timestamp_ms), {})
     return response
-
-
-def _write_new_group(op: Operation, group: LiveClassicGroup) -> None:
-    """A new group is written at once, as if it were empty."""
-    value: GroupMetadataValue = {
-        "protocolType": "",
-        "generation": 0,
-        "protocol": None,
-        "leader": None,
-        "currentStateTimestamp": group.state_timestamp_ms,
-        "members": [],
-    }
-    key: GroupMetadataKey = {"group": group.group_id}
-    op.write(RecordType.GROUP_METADATA, key, value, rebalance.GROUP_METADATA_VERSION)
-    op.replays = False
 
 
 def _join_group(op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup) -> Fields | None:
@@ -114,12 +99,10 @@ def _join_known(
     member = group.members[member_id]
     if group.state is ClassicGroupState.EMPTY:
         return responses.join_group_response(request.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
-    if group.state is not ClassicGroupState.PREPARING_REBALANCE and member.protocols == protocols:
-        # A leader that joins a stable group asks for a rebalance: what it assigns by may have changed.
-        if group.state is ClassicGroupState.COMPLETING_REBALANCE:
-            return rebalance.joined(group, member, request.version)
-        if group.leader != member_id:
-            return rebalance.joined(group, member, request.version)
+    # A leader that joins a stable group asks for a rebalance: what it assigns by may have changed.
+    asks = group.state is ClassicGroupState.STABLE and group.leader == member_id
+    if group.state is not ClassicGroupState.PREPARING_REBALANCE and member.protocols == protocols and not asks:
+        return rebalance.joined(group, member, request.version)
     _update(group, member, request, protocols)
     rebalance.rebalance_or_complete(op, group)
     return None
@@ -175,7 +158,7 @@ def _replace_static(
     if group.state is ClassicGroupState.STABLE:
         if group.protocol == group.select_protocol():
             rebalance.write_group(op, group, {each.member_id: each.assignment for each in group.members.values()})
-            rebalance.answer_join(op, group, member, _rejoined(group, member, leader, request.version))
+            rebalance.answer_join(op, member, _rejoined(group, member, leader, request.version))
         else:
             rebalance.rebalance_or_complete(op, group)
     elif group.state is ClassicGroupState.COMPLETING_REBALANCE:

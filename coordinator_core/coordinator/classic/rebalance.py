@@ -93,7 +93,7 @@ def write_group(op: Operation, group: LiveClassicGroup, assignments: Mapping[str
     op.replays = False
 
 
-def answer_join(op: Operation, group: LiveClassicGroup, member: LiveClassicMember, response: Fields) -> None:
+def answer_join(op: Operation, member: LiveClassicMember, response: Fields) -> None:
     """Answer the member's parked JoinGroup, if there is one."""
     if member.awaiting_join is not None:
         op.complete(member.awaiting_join, response)
@@ -106,8 +106,7 @@ def refuse_join(
     """Answer the member's parked JoinGroup, if there is one, with an error."""
     if member.awaiting_join is not None:
         version = member.awaiting_join.version
-        op.complete(member.awaiting_join, responses.join_group_response(version, member_id, error, protocol=protocol))
-        member.awaiting_join = None
+        answer_join(op, member, responses.join_group_response(version, member_id, error, protocol=protocol))
 
 
 def refuse_sync(op: Operation, member: LiveClassicMember, error: ErrorCode) -> bool:
@@ -208,7 +207,7 @@ def complete_join(op: Operation, group: LiveClassicGroup) -> None:
     group.transition(ClassicGroupState.COMPLETING_REBALANCE, op.now)
     for member in list(group.members.values()):
         if member.awaiting_join is not None:
-            answer_join(op, group, member, joined(group, member, member.awaiting_join.version))
+            answer_join(op, member, joined(group, member, member.awaiting_join.version))
         expect_member(op, group, member)
         member.is_new = False
         group.pending_sync.add(member.member_id)
