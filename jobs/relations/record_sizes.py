@@ -1,4 +1,4 @@
-"""The largest records and batches of each group; ``audit.folds.record_sizes`` finds the same in a log."""
+"""The largest records and batches of each group; ``audit.folds.group_folds`` finds the same in a log."""
 
 from __future__ import annotations
 
