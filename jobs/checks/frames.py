@@ -87,8 +87,10 @@ def write(folder: Path, tables: Tables) -> None:
             _write(folder / project.FOLDERS[project.MEASURES], name, rows)
     for name, table in CATALOG.items() if project.is_by_pandas(folder) else ():
         file = folder / project.FOLDERS[project.TABLES] / f"{name}.parquet"
+        # A table is taken to exist if its file does: that of a former run would be judged in its place.
         file.unlink(missing_ok=True)
         if name in texts and tables.exists(table):
+            # Conditions name columns within a text, so every word of the suites counts: a column too many does no harm.
             sql, schema = _newest(table, set(re.findall(r"\w+", texts[name])))
             rows = engine.made(sql, schema)
             _write(file.parent, name, rows if isinstance(rows, pa.Table) else rows.toArrow())
@@ -131,6 +133,7 @@ def _references(engine: Engine) -> Iterator[Mapping[str, object]]:
             continue
         pairs = zip(reference.columns, reference.others, strict=True)
         same = " AND ".join(f"c.{column} = p.{other}" for column, other in pairs)
+        # Both sides are made distinct before the join: it is one of keys, not of all records with all records.
         sql = (
             f"SELECT c.* FROM (SELECT DISTINCT {', '.join(reference.columns)} FROM ${reference.table} "
             f"WHERE {reference.columns[-1]} IS NOT NULL) AS c "
@@ -155,6 +158,7 @@ def _trend(engine: Engine) -> Iterator[Mapping[str, object]]:
     if engine.exists("nights"):
         rows = sorted(engine.rows("SELECT * FROM $nights"), key=lambda row: (row["cluster"], row["night"]))
         yield from _compared("findings", ({**row, "value": row["findings"]} for row in rows))
+        # A night has the number of all rebalances so far: its own are those that the night before had not.
         new = (
             {**row, "value": row["rebalances"] - before["rebalances"]}
             for before, row in pairwise(rows)
@@ -169,6 +173,7 @@ def _compared(what: str, rows: Iterator[Row]) -> Iterator[Mapping[str, object]]:
         if row["value"] is not None:
             by_cluster[row["cluster"]].append((row["night"], float(row["value"])))
     for cluster, values in sorted(by_cluster.items()):
+        # Ids of runs and nights begin with their time: in order of ids the last one is the newest.
         *before, (night, value) = sorted(values)
         usual = _usual([number for _, number in before[-BEFORE:]])
         times = None if usual is None else value / usual

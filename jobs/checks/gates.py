@@ -50,6 +50,7 @@ class Gate:
             is_named = not entry.names or any(name in entry.names for name in names)
             is_low = entry.max_score is None or (score is not None and score <= entry.max_score)
             if is_named and is_low and self.today <= entry.until and _matches(entry.groups, group_id or ""):
+                # By place in the settings, in whose order the notes are.
                 self.used[number] = entry
                 return True
         return False

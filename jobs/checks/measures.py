@@ -51,6 +51,8 @@ OF_SHARES: Final = ("violations", "notices", "unexpected_findings")
 Part = dict[str, Mapping[str, float | None]]
 """Measures by name, and their values by cluster. A cluster without a value has nothing to count, or it is unknown."""
 
+# First by run, then by cluster: each job of a run has a row for each log partition, and a run is decoded if any of
+# these rows has records.
 LEDGER: Final = """
 SELECT cluster, sum(unbalanced) AS unbalanced_partitions,
   sum(CASE WHEN taken = 1 AND done = 0 THEN 1 ELSE 0 END) AS undecoded_runs,
@@ -161,6 +163,7 @@ def _of(cluster: str, parts: Part, lacks: Mapping[str, Sequence[str]]) -> dict[s
     for name in parts:
         if values[name] is None and name not in NO_COUNTS:
             values[name] = 0.0
+    # A number above zero is true whatever is missing; only a zero may be wrong.
     return values | {name: None for name, why in lacks.items() if why and values[name] == 0}
 
 
@@ -209,6 +212,7 @@ def _placement(reader: TableReader, offsets_partitions: int | None) -> Part:
             topic=OFFSETS_TOPIC,
         )
     misplaced: dict[str, float | None] = {}
+    # The partition of a group is Java's hash of its id, which SQL does not have: distinct groups come here instead.
     for row in reader.rows(
         "SELECT DISTINCT cluster, group_id, log_partition FROM $group_records "
         "WHERE log_topic = :topic AND group_id IS NOT NULL AND log_partition >= 0",
@@ -217,6 +221,7 @@ def _placement(reader: TableReader, offsets_partitions: int | None) -> Part:
         partitions = offsets_partitions or counts.get(row["cluster"])
         if partitions:
             is_misplaced = log_partition_of(row["group_id"], int(partitions)) != row["log_partition"]
+            # Also adds a False: a cluster without misplaced groups has 0, one that could not be judged has no value.
             misplaced[row["cluster"]] = (misplaced.get(row["cluster"]) or 0) + is_misplaced
     return {"misplaced_groups": misplaced}
 

@@ -117,6 +117,7 @@ def _judge() -> ProcessPoolExecutor:
 def prepare(tables: Tables) -> None:
     """Let the import of Great Expectations begin, for a run that will need it; once it has begun, nothing happens."""
     if can_run() and not runs_steps(tables.session):
+        # The call does not matter: a process starts with its first one, and begins with the import.
         _judge().submit(can_run)
 
 
@@ -197,6 +198,7 @@ def evaluate(checked: CheckRun, location: str, chosen: CheckSettings, *, measure
             project.leave(folder, project.of_tables())
         if checked.tables is not None:
             frames.write(folder, checked.tables)
+        # Tables cannot be sent to another process, which reads the files that were just written.
         work = partial(validate, folder, checked._replace(tables=None), docs=chosen.data_docs is not None)
         if checked.tables is not None and project.is_by_pandas(folder) and not runs_steps(checked.tables.session):
             results = _judge().submit(work).result()

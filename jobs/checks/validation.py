@@ -123,6 +123,7 @@ def load_without_spark() -> None:
     if "pyspark" in modules:
         load()
         return
+    # An import of a name that stands for None raises ModuleNotFoundError, as if pyspark were not installed.
     modules["pyspark"] = None
     try:
         load()
@@ -285,6 +286,7 @@ class _Validations:
         }
         if not outcome:
             return
+        # checkpoint.run() would validate everything a second time, in the checkpoint's own form of results.
         result = CheckpointResult(run_id=identity, run_results=outcome, checkpoint_config=checkpoint)
         done = ActionContext()
         # Messages name the pages of Data Docs: these come first, as in Great Expectations' own order.

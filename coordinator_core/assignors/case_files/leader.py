@@ -58,6 +58,7 @@ def runner(name: str) -> Callable[[ClassicCase, Profile, Assign], dict[str, obje
                 results.append({"assignment": {member: _runs(work) for member, work in assigned.members.items()}})
             except AssignorError as error:
                 results.append({"error": error.kind, "message": error.message})
+            # Also after an error: the assignor of this member was called all the same.
             memories[leader] = remembered(client, name, spec)
         return {"steps": results}
 

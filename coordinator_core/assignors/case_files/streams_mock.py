@@ -72,6 +72,8 @@ def _assign(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
             _own(subtopology, tasks, owners.get(subtopology))
     members = hash_order(STRING, list(active))
     loads = [sum(map(len, active[member].values())) for member in members]
+    # Kafka collects records of member and count in a HashSet first; such a record hashes as a task id does, which is a
+    # string and a number, too. The order in which they come out decides between members with equal counts.
     queued = hash_order(TASK_ID, list(zip(members, loads, strict=True)))
     queue = PriorityQueue(loads, (members.index(member) for member, _ in queued))
     for subtopology in hash_order(STRING, list(owners)):

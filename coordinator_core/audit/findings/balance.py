@@ -34,6 +34,7 @@ MEMBERS_ONLY = frozenset(
 
 def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield imbalance, empty members and needless moves, over all converged states."""
+    # Needless moves count in a state that passes at once, too; only what lasts can be called uneven or empty.
     moments = list(converged_states(history))
     complete = (moment for moment in moments if not _waits(history, moment.rebalance))
     lasting = [each for each in _with_ends(history, complete) if each.has_lasted(history, limits.uneven_ms)]
@@ -77,6 +78,7 @@ def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iter
     """Yield when each state ended. A state that passes at once is no advice: members join one after the other, and a
     cooperative rebalance takes away first what it gives out then (KIP-429).
     """
+    # By log offset: after the coordinator moves, the next broker's clock may be behind.
     starts = sorted((row.at for row in history.rebalances), key=lambda at: at.offset)
     for moment in moments:
         done = moment.rebalance.finished or moment.rebalance.at
@@ -196,6 +198,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
     for moment in moments:
         rebalance, previous = moment.rebalance, moment.previous
         sticky = rebalance.group_type == "STREAMS" or _assignor(history, rebalance) in STICKY
+        # If an epoch lies between the two states, its targets may have asked for the moves.
         if not sticky or previous is None or rebalance.from_epoch != previous.to_epoch or not moment.loads:
             continue
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes) or not _alike(history, moment):
@@ -257,6 +260,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         last.unassigned,
         f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {duration(waited_ms)}: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
+        # Both are the same record if work has been unassigned only since the last epoch.
         list(dict.fromkeys((begun, last.target or last.opened))),
         is_open=True,
         complete=last.history_complete,

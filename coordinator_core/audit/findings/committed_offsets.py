@@ -46,6 +46,7 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         for rewind in commit.rewinds:
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
             if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
+                # The rebalance that gave the partition away is the last one that began before its new member had it.
                 index = bisect_right(starts, taken[-1].offset) - 1
                 if index >= 0:
                     by_rebalance[index].append((commit, rewind))
@@ -103,6 +104,7 @@ def _had_lost(history: GroupHistory, member_id: str | None, commits: PartitionCo
         and (row.topic, row.partition) == (commits.topic, commits.partition)
         and row.since.offset < at.offset
     ]
+    # It may have had the partition several times: if one of these lasts, the commit was its own to make.
     return bool(ends) and all(end is not None and end.offset < at.offset for end in ends)
 
 
@@ -143,6 +145,7 @@ def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
     takers = {}
     for unit, intervals in rows.items():
         intervals.sort(key=lambda row: row.since.offset)
+        # A partition has one member at a time: neighbours in the log's order are its former and its next one.
         takers[unit] = [row.since for before, row in itertools.pairwise(intervals) if row.member_id != before.member_id]
     return takers
 
@@ -210,6 +213,7 @@ def _of_log(history: GroupHistory, commits: int, partition: int) -> str:
     text = f", {round(100 * commits / read.records)}% of the {read.records} records read of {GROUP_LOG}-{partition}"
     if place in history.lost.ranges:
         return text
+    # Offsets begin at 0 and compaction does not renumber: an offset below the last one without a record had one.
     missing = read.last + 1 - read.records
     if not missing:
         return f"{text}; none of its offsets is missing, so that compaction has removed nothing"

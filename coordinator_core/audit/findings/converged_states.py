@@ -95,6 +95,7 @@ class _Sweep:
     def end(self, member_id: str, unit: WorkUnit, topic: str | None) -> None:
         self.topics[topic or ""] -= 1
         self.loads[member_id] -= 1
+        # Where a log shows two owners at a time, the unit is the later one's already.
         if self.owners.get(unit) == member_id:
             del self.owners[unit]
         self.given_up.setdefault(unit, member_id)
@@ -134,6 +135,7 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
         while done < len(events) and events[done].offset <= finished.offset:
             events[done].apply()
             done += 1
+        # A static member that came back under another id has not joined: it stands for the one before.
         joined = len(sweep.members - {sweep.present_name(member_id) for member_id in before})
         loads = {member_id: sweep.loads[member_id] for member_id in sorted(sweep.members)}
         copies = frozenset(member_id for member_id, count in sweep.copies.items() if count)

@@ -45,6 +45,7 @@ def not_taken(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
     for row in history.rebalances:
         for cause in row.causes:
             if cause.kind == CauseKind.ASSIGNMENT_NOT_TAKEN and cause.member_id is not None:
+                # Two positions each time: the count is half of them.
                 times[cause.member_id] += [cause.at, row.at]
                 details[cause.member_id] = cause.detail or ""
     last = history.rebalances[-1].at if history.rebalances else None
@@ -96,6 +97,7 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         if skipped < limits.failed_generations or before.ended_by != "next epoch" or not after.history_complete:
             continue
         since_ms, until_ms = before.opened.timestamp_ms, after.opened.timestamp_ms
+        # Members that failed join again when the group works: those that come within as long again may be they.
         members = _around(history, before, 2 * until_ms - since_ms)
         protocol = before.assignor or after.assignor
         pairs = _one_of_each(
@@ -155,6 +157,7 @@ def _generations(history: GroupHistory) -> Iterator[tuple[GroupEpochRow, Members
 
 
 def _pairs(members: Sequence[MembershipRow], protocol: str | None) -> Iterator[_Pair]:
+    # Each pair of members is looked at: large groups, most of them of one client, are passed over.
     if len({row.client for row in members}) > 1:
         for leader in members:
             yield from _pairs_of(leader, members, protocol)

@@ -48,11 +48,13 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     stretch: list[RebalanceRow] = []
     known: set[int] = set()
     begin, following, most = 0, 0, 0
+    # rows[begin : end + 1] is the window that ends at this row: each row enters and leaves it once.
     for end, row in enumerate(rows):
         while row.at.timestamp_ms - rows[begin].at.timestamp_ms > limits.storm_window_ms:
             begin += 1
         if end - begin + 1 < limits.storm_rebalances:
             continue
+        # No row of the storm so far is in this window: it is over, and another one begins.
         if stretch and stretch[-1].at.offset < rows[begin].at.offset:
             yield from _stormy(history, limits, stretch, most)
             stretch, known, most = [], set(), 0
@@ -135,6 +137,7 @@ def _storm(
         threshold=limits.storm_rebalances,
         subject=driver,
         level=Level.NOTICE if untold else None,
+        # A rebalance exactly one window later still belongs to it: only after another millisecond is it over.
         is_open=history.may_have_members
         and not history.has_lasted(rows[-1].at.timestamp_ms, limits.storm_window_ms + 1),
         complete=all(row.history_complete for row in rows),

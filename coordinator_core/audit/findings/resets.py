@@ -61,6 +61,7 @@ def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     turns = [rewind for commits in taken for rewind in commits.rewinds]
     first = taken[0]
     names = first_of([f"{commits.topic}-{commits.partition}" for commits in taken], 3)
+    # The median: one wide jump, as after a job's restart, does not change it.
     apart = sorted(rewind.before - rewind.after for rewind in turns)[len(turns) // 2]
     more = sum(map(MORE_REWINDS, taken))
     yield history.finding(
@@ -132,6 +133,7 @@ class EmptyTimes:
             is_known = not self._epochs or self._epochs[0].history_complete
             return is_known and not self._is_any_lost(0, at)
         epoch = self._epochs[index]
+        # It is the last epoch that began before ``at``: once it has ended, there is none, and no member either.
         ended = epoch.ended if epoch.ended is not None and epoch.ended.offset < at.offset else None
         if not epoch.history_complete or (ended is None and epoch.members != ()):
             return False

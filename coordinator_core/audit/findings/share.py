@@ -210,6 +210,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         for row in history.initializations
         if row.is_open and row.phase == SharePhase.INITIALIZED
     }
+    # In any phase: state that is still being deleted is not left over.
     known = {row.topic_id for row in history.initializations if row.is_open}
     states = {
         (delivery.topic_id, delivery.partition): delivery

@@ -317,6 +317,8 @@ def _assignments(supposed: Sequence[Round], until_ms: int | None) -> Iterator[_A
         held = _held(previous)
         # Even generations: the odd ones are for the second rebalance of a cooperative group.
         previous, rebalances = _assigned(round_, previous, 2 * number), 1
+        # The leader first takes what moves from its owner and gives it out in a second rebalance (KIP-429): there is
+        # one only if something that is still subscribed to was given up and has no owner yet.
         if round_.assignor == COOPERATIVE_STICKY and (held & _wanted(round_)) - _held(previous):
             previous, rebalances = _assigned(round_, previous, 2 * number + 1), 2
         yield _Assignment(previous, round_.eager, rebalances)
@@ -450,6 +452,8 @@ def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> WhatIfO
         held = {unit: member for member, work in members.items() for unit in work if unit.role in ("", "active")}
         for unit, member in held.items():
             last = holders.get(unit)
+            # ``holders`` remembers who had a unit last, also over rounds in which nobody had it; what nobody ever had
+            # was not stopped, but begins.
             moved += last is not None and last != member
             stopped += last is not None and (eager or last != member or unit not in before)
         holders.update(held)

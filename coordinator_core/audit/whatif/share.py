@@ -46,12 +46,15 @@ def with_delivery_limit(rows: Iterable[SharePartitionRow], limit: int) -> Delive
     for _, rows_of_one in groupby(ordered, lambda row: (row.topic_id, row.partition)):
         of_partition = list(rows_of_one)
         archived = [(row, span) for row in of_partition for span in row.given_up_now if span.delivery_count > 1]
+        # A lower limit ends a record at its first release with that count; one archived after more deliveries, too.
+        # An offset may be in several of these ranges: merged, each counts once.
         released = [span for row in of_partition for span in row.released_now if span.delivery_count >= limit]
         late = [span for _, span in archived if span.delivery_count > limit]
         sooner = _records(_merged([*released, *late]))
         more = [span for row, span in archived if span.delivery_count < limit and _was_the_limit(row, span)]
         actual += _records(span for _, span in archived)
         given_up += sooner + _records(span for _, span in archived if span.delivery_count <= limit) - _records(more)
+        # What would end sooner and was not archived later was settled, or is still out.
         accepted += sooner - _records(_merged(late))
         undecided += _records(more)
     is_whole = all(row.history_complete for row in ordered)
