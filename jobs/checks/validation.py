@@ -294,27 +294,26 @@ class _Validations:
             try:
                 answer = action.run(checkpoint_result=result, action_context=done)
             except Exception as error:
-                yield self._failed_action(checkpoint, action, _why(error))
-                continue
-            done.update(action, answer)
-            if None in answer.values():  # a server that does not answer is not an error of Great Expectations
-                yield self._failed_action(checkpoint, action, "the message was not delivered")
-
-    def _failed_action(self, checkpoint: Gx, action: Gx, problem: str) -> Result:
-        return Result(
-            run_id=self.checked.run_id,
-            cluster=None,
-            suite=checkpoint.name,
-            check=action.name,
-            expectation=ABOUT_ACTION,
-            about="an action of the checkpoint",
-            happened=problem,
-            severity="warning",
-            observed=None,
-            bound="",
-            passed=False,
-            checked_at=self.checked.now,
-        )
+                problem = _why(error)
+            else:
+                done.update(action, answer)
+                if None not in answer.values():
+                    continue
+                problem = "the message was not delivered"  # a server that does not answer is not an error
+            yield Result(
+                run_id=self.checked.run_id,
+                cluster=None,
+                suite=checkpoint.name,
+                check=action.name,
+                expectation=ABOUT_ACTION,
+                about="an action of the checkpoint",
+                happened=problem,
+                severity="warning",
+                observed=None,
+                bound="",
+                passed=False,
+                checked_at=self.checked.now,
+            )
 
 
 def _identifier(definition: Gx, outcome: Gx, identity: object) -> Gx:

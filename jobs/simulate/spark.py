@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from coordinator_core.simulator.scenario import Scenario
 from jobs.simulate.partition import WrittenPartition, new_folder, write_metadata, write_partition
+from jobs.tables.spark_reader import spark_types
 
-WRITTEN = StructType(
-    [
-        StructField("topic", StringType(), False),
-        StructField("partition", IntegerType(), False),
-        StructField("records", LongType(), False),
-        StructField("commits", LongType(), False),
-        StructField("rebalances", LongType(), False),
-    ]
+WRITTEN: Final = pa.schema(
+    {"topic": pa.string(), "partition": pa.int32(), **dict.fromkeys(("records", "commits", "rebalances"), pa.int64())}
 )
 """Columns of the result: one row for each log partition that was written."""
-
-_ARROW = pa.schema(
-    {
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "records": pa.int64(),
-        "commits": pa.int64(),
-        "rebalances": pa.int64(),
-    }
-)
 
 
 def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> list[WrittenPartition]:
@@ -50,7 +35,7 @@ def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, sh
     """Return rows of ``WRITTEN``; the log partitions are simulated and written when an action runs."""
     count = len(scenario.logs)
     task = task_of(scenario.model_dump_json(), seed, str(out), shape)
-    return spark.range(0, count, 1, count).mapInArrow(task, WRITTEN)
+    return spark.range(0, count, 1, count).mapInArrow(task, spark_types(WRITTEN))
 
 
 def task_of(
@@ -69,6 +54,6 @@ def task_of(
             for number in batch.column("id").to_pylist():
                 family, partition = logs[number]
                 written = write_partition(model, seed, family, partition, Path(out), shape)
-                yield pa.RecordBatch.from_pylist([written._asdict()], schema=_ARROW)
+                yield pa.RecordBatch.from_pylist([written._asdict()], schema=WRITTEN)
 
     return simulate
