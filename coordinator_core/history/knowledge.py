@@ -77,7 +77,7 @@ class GivenShareState:
         reasons = []
         if absent := self.absent:
             reasons.append(
-                f"{len(absent)} of {self.shown} partitions of {SHARE_LOG} were not given ({_numbers(absent)}): "
+                f"{len(absent)} of {self.shown} partitions of {SHARE_LOG} were not given ({_few(map(str, absent))}): "
                 f"{NOT_KNOWN} that are in them are not known"
             )
         if self._is_not_counted:
@@ -89,7 +89,10 @@ class GivenShareState:
                 "are not known"
             )
         if self.lost:
-            named = "; ".join(f"{SHARE_LOG}-{number} {_spans(spans)}" for number, spans in sorted(self.lost.items()))
+            named = "; ".join(
+                f"{SHARE_LOG}-{number} offsets {_few(f'{first} to {last}' for first, last in spans)}"
+                for number, spans in sorted(self.lost.items())
+            )
             reasons.append(
                 f"the share state log lacks records, and what they said of {NOT_KNOWN} is not known: {named}"
             )
@@ -99,11 +102,6 @@ class GivenShareState:
             )
             reasons.append(f"some records each {UNREADABLE}; what they said of {NOT_KNOWN} is not known: {named}")
         return reasons
-
-
-def _spans(spans: list[tuple[int, int]]) -> str:
-    named = ", ".join(f"{first} to {last}" for first, last in spans[:MOST_NAMED])
-    return f"offsets {named}" + (" and others" if len(spans) > MOST_NAMED else "")
 
 
 PARTITIONS: Final = 50
@@ -339,7 +337,7 @@ class Knowledge:
                 yield f"{topic} was not given: nothing is known of the groups in it"
                 continue
             many = f"{len(missing)} of {self.given.count(topic)} partitions of {topic} were not given"
-            yield f"{many} ({_numbers(missing)}): nothing is known of the groups in them"
+            yield f"{many} ({_few(map(str, missing))}): nothing is known of the groups in them"
 
     def _of_uncounted(self) -> Iterator[str]:
         for topic, first in self.given.not_counted().items():
@@ -366,7 +364,8 @@ class Knowledge:
             place = (topic, partition)
             groups = lost.unreadable.get(place, {})
             spans = [*groups.values(), *([lost.unplaced[place]] if place in lost.unplaced else [])]
-            about = "any group" if place in lost.unplaced else _named(sorted(groups))
+            about = f"group{'s' * (len(groups) > 1)} {_few(map(repr, sorted(groups)))}"
+            about = "any group" if place in lost.unplaced else about
             notes.append(f"{topic}-{partition} from offset {min(span[0] for span in spans)} on, of {about}")
         if notes:
             yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(notes)}"
@@ -390,15 +389,6 @@ def whole_from(gaps: Mapping[str, LogGaps]) -> str:
     )
 
 
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_NAMED]) + " and others" * (len(names) > MOST_NAMED)
-
-
-def _named(groups: list[str]) -> str:
-    names = ", ".join(map(repr, groups[:MOST_NAMED]))
-    return f"group {names}" if len(groups) == 1 else f"groups {names}{' and others' * (len(groups) > MOST_NAMED)}"
-
-
-def _numbers(numbers: list[int]) -> str:
-    named = ", ".join(map(str, numbers[:MOST_NAMED]))
-    return named + (" and others" if len(numbers) > MOST_NAMED else "")
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:MOST_NAMED]) + " and others" * (len(listed) > MOST_NAMED)

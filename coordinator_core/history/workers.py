@@ -62,26 +62,17 @@ def on_member(
         return
     member = _group(writer).members[member_id]
     if membership is None or before is None:
-        join(writer, _membership(member, at))
+        membership = OpenMembership(member_id, at, "join", instance_id=member.instance_id, told=ONLY_JAVA)
+        _describe(membership, member)
+        join(writer, membership)
     else:
-        membership.speaks_classic = is_classic(member)
-        membership.client_id, membership.client_host = member.client_id, member.client_host
-        membership.url = worker_url(member)
+        _describe(membership, member)
         open_history.changes += _changes(member, before, at)
 
 
-def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
-    return OpenMembership(
-        member.member_id,
-        at,
-        "join",
-        instance_id=member.instance_id,
-        client_id=member.client_id,
-        told=ONLY_JAVA,
-        client_host=member.client_host,
-        url=worker_url(member),
-        speaks_classic=is_classic(member),
-    )
+def _describe(membership: OpenMembership, member: ConnectMember) -> None:
+    membership.client_id, membership.client_host = member.client_id, member.client_host
+    membership.url, membership.speaks_classic = worker_url(member), is_classic(member)
 
 
 def _changes(member: ConnectMember, before: list[Assignor], at: LogPosition) -> list[Cause]:

@@ -114,7 +114,9 @@ class RangeProfile:
         subscribers = self._subscribers(view)
         if self.larger_last:
             for topic, members in subscribers.items():
-                _give_larger_last(view.partitions.of_topic(topic), members, work)
+                every, count = view.partitions.of_topic(topic), len(members)
+                for i, member in enumerate(members):
+                    work[member] += every[i * len(every) // count : (i + 1) * len(every) // count]
             return Assignment(view.result(work))
         shares = [_TopicShares(view, racks, topic, members) for topic, members in subscribers.items() if members]
         by_racks = self.together_by_racks or any(topic.by_racks for topic in shares)
@@ -147,11 +149,6 @@ class RangeProfile:
             members = self.members(view, joined)
             ranked[joined] = last_runs(view, members, {*members}) if self.last_runs else members
         return {topic: ranked[tuple(joined)] for topic, joined in subscribers.items()}
-
-
-def _give_larger_last(partitions: range, members: Sequence[int], work: list[list[int]]) -> None:
-    for i, member in enumerate(members):
-        work[member] += partitions[i * len(partitions) // len(members) : (i + 1) * len(partitions) // len(members)]
 
 
 class _TopicShares:

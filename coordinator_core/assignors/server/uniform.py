@@ -44,7 +44,7 @@ def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[P
         return Assignment(assign_equal(spec, image, profile))
     if profile.release < DIFFERING_REPLACED:
         return Assignment(assign_differing_3_9(spec, image))
-    return Assignment(assign_differing(spec, image, profile))
+    return Assignment(_Builder(spec, image).build(profile))
 
 
 EXTRAS_STICKIER = (4, 0, 1)
@@ -129,11 +129,6 @@ unusually.
 """
 
 
-def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """Return the members' partitions; empty if no member subscribes to an existing topic."""
-    return _Builder(spec, image).build(profile)
-
-
 class _Builder:
     """Loads by member, and by topic its subscribers (ascending) and the owner of each partition (-1: none)."""
 
@@ -155,6 +150,7 @@ class _Builder:
         self.edits = AssignmentChanges(subscribers)
 
     def build(self, profile: Profile) -> dict[str, Partitions]:
+        """Return the members' partitions; empty if no member subscribes to an existing topic."""
         if not self.owners:
             return {}
         self._keep()
