@@ -27,7 +27,6 @@ from coordinator_core.history.coverage import Coverage, numbers
 from coordinator_core.history.holdings import Changed, Held, Interval
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
-from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import (
     DOWNGRADED,
     REACHED_NOT_READY,
@@ -38,7 +37,7 @@ from coordinator_core.history.rows import (
     RebalanceRow,
 )
 from coordinator_core.history.testimony import lack, lack_members
-from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics, changes_not_seen
+from coordinator_core.history.topics_of_epochs import CLASSIC, NO_TOPICS, ProvenTopics, Resources, changes_not_seen
 from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
 
 SHARE = GroupType.SHARE.value

@@ -20,9 +20,9 @@ from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.resources import CLASSIC
 from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.history.testimony import lack
+from coordinator_core.history.topics_of_epochs import CLASSIC
 from coordinator_core.records import LOG_TOPICS, CoordinatorRecord, LogPosition, elapsed_ms
 
 LEFT: Final = "left:"
