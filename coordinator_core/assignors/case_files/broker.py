@@ -167,7 +167,7 @@ def _listed(assignment: Mapping[str, Partitions]) -> dict[str, list[list[object]
     }
 
 
-StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
+StreamsAssign = Callable[[StreamsGroupSpec, TopicImage, Profile], Assignment[Tasks]]
 Offsets = dict[TaskId, int]
 
 
@@ -257,7 +257,7 @@ class StreamsCase:
         spec = self._with_offsets(view.spec(self.subtopologies, self.configs, updates))
         presented = {"presented": _presented_tasks(spec)}
         try:
-            assignment = self.run_assignor(spec, self.profile)
+            assignment = self.run_assignor(spec, TopicImage.of(()), self.profile)
         except AssignorError as error:
             return {**presented, "error": error.kind, "message": error.message}
         before = dict(view.targets)
@@ -277,17 +277,10 @@ class StreamsCase:
         }
 
 
-def streams(name: str) -> Callable[[StreamsInput, Profile, Assign], dict[str, object]]:
-    """Return the function that runs a case of the streams assignor of that name, and returns its steps."""
-
-    def run(case: StreamsInput, profile: Profile, assign: Assign) -> dict[str, object]:
-        def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
-            return assign(name, spec, TopicImage.of(()), profile)
-
-        group = StreamsCase(StreamsView(jdk=profile.jdk), run_assignor, case, profile)
-        return {"steps": [group.step(step) for step in case["steps"]]}
-
-    return run
+def run_streams(name: str, case: StreamsInput, profile: Profile, assign: Assign) -> dict[str, object]:
+    """Return every step of a case of the streams assignor of that name."""
+    group = StreamsCase(StreamsView(jdk=profile.jdk), partial(assign, name), case, profile)
+    return {"steps": [group.step(step) for step in case["steps"]]}
 
 
 def _by_task(offsets: Mapping[str, int]) -> Offsets:

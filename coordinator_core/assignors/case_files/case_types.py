@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 from coordinator_core.assignors import registry
@@ -73,15 +74,15 @@ Runner = Callable[[Any, Profile, Assign], dict[str, Any]]
 """A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
 
 RUNNERS: dict[str, Runner] = {
-    **{f"client-{name}": leader.runner(name) for name in leader.NAMES},
+    **{f"client-{name}": partial(leader.run, name) for name in leader.NAMES},
     "connect-eager": leader.run_connect,
     "connect-incremental": leader.run_connect,
     "hash-order": _hash_order,
     "uniform": broker.uniform,
     "range": broker.range_,
     "simple": broker.simple,
-    "streams-sticky": broker.streams("sticky"),
-    "streams-highly-available": broker.streams("highly_available"),
+    "streams-sticky": partial(broker.run_streams, "sticky"),
+    "streams-highly-available": partial(broker.run_streams, "highly_available"),
     "streams-mock": streams_mock.run,
 }
 

@@ -5,7 +5,7 @@ that leads the group in it.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 
 from coordinator_core.assignors.case_files.case_forms import (
@@ -36,33 +36,27 @@ NAMES = tuple(dict.fromkeys(chain(*CLIENTS.values())))
 """The names of the assignors of all clients."""
 
 
-def runner(name: str) -> Callable[[ClassicCase, Profile, Assign], dict[str, object]]:
-    """Return the function that runs cases of this assignor. The assignor's memory lives while its member is in
-    the group.
-    """
-
-    def run(case: ClassicCase, profile: Profile, assign: Assign) -> dict[str, object]:
-        client = case.get("client", JAVA)
-        broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
-        memories: dict[str, object] = {}
-        results: list[dict[str, object]] = []
-        for step in case["steps"]:
-            joined = _members(step["members"])
-            members = leader_order(joined) if client in JAVA_CLIENTS else joined
-            memories = {member: memory for member, memory in memories.items() if member in members}
-            leader = step["leader"]
-            order = [topic["name"] for topic in step["topics"]]
-            spec = ClassicGroupSpec(members, memories.get(leader), client, leader, order)
-            try:
-                assigned = assign(name, spec, _image(step["topics"], broker_racks), profile)
-                results.append({"assignment": {member: _runs(work) for member, work in assigned.members.items()}})
-            except AssignorError as error:
-                results.append({"error": error.kind, "message": error.message})
-            # Also after an error: the assignor of this member was called all the same.
-            memories[leader] = remembered(client, name, spec)
-        return {"steps": results}
-
-    return run
+def run(name: str, case: ClassicCase, profile: Profile, assign: Assign) -> dict[str, object]:
+    """Return the rounds of a case of this assignor. Its memory lives while its member is in the group."""
+    client = case.get("client", JAVA)
+    broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
+    memories: dict[str, object] = {}
+    results: list[dict[str, object]] = []
+    for step in case["steps"]:
+        joined = _members(step["members"])
+        members = leader_order(joined) if client in JAVA_CLIENTS else joined
+        memories = {member: memory for member, memory in memories.items() if member in members}
+        leader = step["leader"]
+        order = [topic["name"] for topic in step["topics"]]
+        spec = ClassicGroupSpec(members, memories.get(leader), client, leader, order)
+        try:
+            assigned = assign(name, spec, _image(step["topics"], broker_racks), profile)
+            results.append({"assignment": {member: _runs(work) for member, work in assigned.members.items()}})
+        except AssignorError as error:
+            results.append({"error": error.kind, "message": error.message})
+        # Also after an error: the assignor of this member was called all the same.
+        memories[leader] = remembered(client, name, spec)
+    return {"steps": results}
 
 
 def _members(members: Iterable[CaseMember]) -> dict[str, ClassicMemberSpec]:

@@ -14,6 +14,7 @@ from coordinator_core.assignors.case_files.case_forms import StreamsInput
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.profiles import Profile
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 from coordinator_core.java.hash_codes import INTEGER, STRING, TASK_ID, utf16
 from coordinator_core.java.heap import PriorityQueue
@@ -58,7 +59,7 @@ def run(case: StreamsInput, profile: Profile, assign: object = None) -> dict[str
     return {"steps": [group.step(step) for step in case["steps"]]}
 
 
-def _assign(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
+def _assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Tasks]:
     """Keep all active tasks, give the others to the member with the fewest; assign no standby tasks.
 
     Raises AssignorError where Kafka's MockAssignor throws: a task of two members, an unknown subtopology or task.
