@@ -115,17 +115,12 @@ def _to_utc_ms(zone: str | None) -> int | None:
     return -size if zone[0] == "+" else size
 
 
-def nearest_quarter(difference_ms: int) -> int:
-    """Return the zone (ms to add to get UTC) that this difference between two clocks is nearest to."""
-    return round(difference_ms / QUARTER_MS) * QUARTER_MS
-
-
 def zone_between(utc_ms: int, local_ms: int, error_ms: int = QUARTER_MS) -> int | None:
     """Return the zone (ms to add to get UTC) between two times of one moment; None: there is no zone that is so far
     away, or the clocks differ by more than ``error_ms`` beside it.
     """
     difference = utc_ms - local_ms
-    zone = nearest_quarter(difference)
+    zone = round(difference / QUARTER_MS) * QUARTER_MS
     return zone if EARLIEST_MS <= zone <= LATEST_MS and abs(difference - zone) <= error_ms else None
 
 

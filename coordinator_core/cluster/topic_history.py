@@ -330,9 +330,9 @@ class TopicHistory:
 
     def _denies(self, topic: str, time_ms: int) -> bool:
         """Whether a topic that is not here at a time was not there: one may be created just behind the end."""
-        if not self.complete:
-            return False
-        return self.had(self._names.get(topic, topic)) or time_ms <= self.reach.until_ms - CLOCK_TOLERANCE_MS
+        ever = self._topics.past(self._names.get(topic, topic), self._newest)
+        was_here = any(version is not None for _, version in ever)
+        return self.complete and (was_here or time_ms <= self.reach.until_ms - CLOCK_TOLERANCE_MS)
 
     def is_whole(self, time_ms: int) -> bool:
         """Whether every version of the topics up to a time is here, so that none can have another metadata hash.
@@ -346,10 +346,6 @@ class TopicHistory:
     def topic_name(self, topic_id: str) -> str | None:
         """Return the last known name of a topic id; None if it is unknown."""
         return self._names.get(topic_id)
-
-    def had(self, name: str) -> bool:
-        """Return whether there ever was a topic of this name."""
-        return any(topic is not None for _, topic in self._topics.past(name, self._newest))
 
     def had_partition(self, name: str, partition: int, time_ms: int) -> bool:
         """Return whether a topic of this name had such a partition at a time or before, as far as clocks tell."""

@@ -59,11 +59,6 @@ class WorkUnit(NamedTuple):
 class UnitOwners(OfUnits[str]):
     """The owner of each unit that can have one only: a dict by resource, then by number."""
 
-    @classmethod
-    def of_list(cls, listed: Iterable[tuple[str, str, dict[int, str]]]) -> UnitOwners:
-        """Return the owners that ``units_to_list`` listed."""
-        return cls(units_of_list(listed))
-
     def copy(self) -> UnitOwners:
         """Return the same owners, to be changed apart from these."""
         return UnitOwners({resource: {**numbers} for resource, numbers in self.items()})
@@ -230,7 +225,7 @@ ALL, ALL_BUT_TIMES, MOVES, NONE = 5, 3, 2, 0
 """So many figures of a tally are known: all; those without the times; of units that have an owner again; none."""
 
 _NAMES = list[tuple[str, str, dict[int, str]]]
-_STORED_OWNERS = StoredAs(_NAMES, units_to_list, UnitOwners.of_list)
+_STORED_OWNERS = StoredAs(_NAMES, units_to_list, lambda listed: UnitOwners(units_of_list(listed)))
 _STORED_NAMES = StoredAs(_NAMES, units_to_list, units_of_list)
 _STORED_POSITIONS = StoredAs(list[tuple[str, str, dict[int, LogPosition]]], units_to_list, units_of_list)
 

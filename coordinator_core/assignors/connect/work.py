@@ -64,7 +64,8 @@ class ConnectorsAndTasks(NamedTuple):
 
     def sorted(self) -> ConnectorsAndTasks:
         """Return the same in the natural order of names and tasks."""
-        return ConnectorsAndTasks.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
+        tasks = sorted(self.tasks, key=lambda task: (utf16(task[0]), task[1]))  # as ``ConnectorTaskId`` compares them
+        return ConnectorsAndTasks.of(sorted(self.connectors, key=utf16), tasks)
 
     def units(self) -> list[ConnectorOrTask]:
         """Return connectors, then tasks."""
@@ -72,11 +73,6 @@ class ConnectorsAndTasks(NamedTuple):
 
     def __bool__(self) -> bool:
         return bool(self.connectors or self.tasks)
-
-
-def task_order(task: ConnectorTask) -> tuple[bytes, int]:
-    """Return a sort key that orders tasks as Kafka's ``ConnectorTaskId`` does."""
-    return utf16(task[0]), task[1]
 
 
 @dataclass(frozen=True, slots=True)
