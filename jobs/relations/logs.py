@@ -20,6 +20,7 @@ from coordinator_core.wire.batch_format import IN_VALUE, TIMESTAMP_TYPES
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import Place, damage_of, gaps_below, lost_behind
+from jobs.relations.given_partitions import given
 from jobs.relations.missing_ends import StoredEnd, missing_ends
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import stored_for_groups, topics_given
@@ -141,7 +142,8 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
 
 
 def _read_of_groups(tables: TableReader, cluster: str) -> dict[Place, LogExtent]:
-    """Return what was read of the logs of groups."""
+    """Return what was read of the logs of groups. A partition that was given without a record was read, too."""
+    places = {place for place in given(tables).get(cluster, ()) if place[0] in GROUP_TOPICS}
     rows = tables.rows(
         "SELECT log_topic, log_partition, first_offset, last_offset FROM $log_ranges WHERE cluster = :cluster "
         "AND log_topic IN :topics AND log_partition IS NOT NULL AND first_offset IS NOT NULL "
@@ -149,7 +151,7 @@ def _read_of_groups(tables: TableReader, cluster: str) -> dict[Place, LogExtent]
         cluster=cluster,
         topics=GROUP_TOPICS,
     )
-    return {
+    return dict.fromkeys(places, LogExtent.of(())) | {
         place: LogExtent.of((row["first_offset"], row["last_offset"]) for row in of_place)
         for place, of_place in groupby(rows, PLACE)
     }
