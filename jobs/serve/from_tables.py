@@ -424,6 +424,8 @@ class ServedTables:
                 **values,
             )
         )
+        if not rows and asked.first > 0:  # behind the last group there is no row that says how many there are
+            return [], {}, self._chosen(tables, asked._replace(first=0, most=1))[2]
         ids = [row["group_id"] for row in rows]
         return ids, {row["group_id"]: row["findings"] for row in rows}, rows[0]["seen"] if rows else 0
 

@@ -52,6 +52,7 @@ def test_groups_at_moments(
         GroupsAsked(find="COOP"),
         GroupsAsked(group_type="SHARE", most=200),
         GroupsAsked(only_found=True, most=200),
+        GroupsAsked(first=100_000),
         GroupsAsked(at_ms=MOMENTS[1], than_ms=MOMENTS[2], only_changed=True, most=200),
     ]
     for each in asked:
