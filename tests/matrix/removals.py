@@ -554,7 +554,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,), hides_time=True)
         # A moment that names an offset of that partition is of no known time: share state then is unknown.
         found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), True, is_tail=True)
-        found[f"damaged batch in {number}"] = Removal(damaged(number, 4), GAPS, (number,), hides_time=True)
+        found[f"damaged batch in {number}"] = Removal(damaged(number, 4), GAPS, (number,))
         found[f"damaged batches and a cut in {number}"] = Removal(
             damaged(number, 4, -2, cut_off=True), GAPS, (number,), hides_time=True
         )
