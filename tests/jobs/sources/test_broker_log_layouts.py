@@ -8,6 +8,7 @@ import lzma
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
@@ -125,6 +126,17 @@ def test_the_level_is_told_by_lines_of_the_coordinator_alone(tmp_path: Path) -> 
     assert [each.kind for each in found][:2] == [EventKind.COORDINATOR_STOPPED, EventKind.COORDINATOR_FAILED]
     assert len(warnings) == 1
     assert "no line of the group coordinator" in warnings[0]
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_a_file_may_be_packed_as_texts_may(tmp_path: Path, codec: str) -> None:
+    packed = pa.Codec(codec).compress(TEXT.encode(), asbytes=True)
+    assert read(tmp_path, packed) == read(tmp_path, TEXT)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_may_be_in_utf_16(tmp_path: Path, encoding: str) -> None:
+    assert read(tmp_path, f"\ufeff{TEXT}".encode(encoding)) == read(tmp_path, TEXT)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
