@@ -11,16 +11,15 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from coordinator_core.groups.log_partition import log_partition_of
-from coordinator_core.records import GROUP_LOG, Family
-from jobs.sources.files import find_logs
-from jobs.sources.log_reader import LogReader, by_partition, log_rows
 from tests.matrix.answers import Answer, Question, questions
 from tests.matrix.judge import Judged, judge
+from tests.matrix.moments import arguments, hides_time, moment
 from tests.matrix.other_removals import WORKERS, all_removals, nights
 from tests.matrix.removals import END, SHARE, NothingToRemoveError, Removal, cut, segments
 from tests.matrix.scenarios import scenario, simulated
@@ -58,10 +57,10 @@ def main() -> None:
     partitions = [number for number in range(chosen.count) if len(segments(whole, number)) > 1]
     has_share = any(whole.glob(f"{SHARE}-*"))
     workers = [number for number in range(chosen.count) if _has_records(whole / f"{WORKERS}-{number}")]
-    moments = _moment(whole, partitions)
+    asked = moment(whole, partitions)
     asks = {
         name: each
-        for name, each in questions(chosen.groups, chosen.topic, moments).items()
+        for name, each in questions(chosen.groups, chosen.topic, arguments(asked)).items()
         if re.search(chosen.questions, name)
     }
     wanted = {
@@ -82,15 +81,17 @@ def main() -> None:
             continue
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
-        true = truth
+        true, before = truth, whole
         try:
             if removal.ends is not None:
                 removal.ends(folder)
                 true = _answers(of_removal[name], folder)
+                before = Path(shutil.copytree(folder, folder.parent / "before"))
             given = nights(removal, folder)
         except NothingToRemoveError as error:
             print(f"== {name}: left out, {error}", flush=True)
             continue
+        is_hidden = removal.nights == 1 and hides_time(asked, before, folder)
         source = _source(given, folder.parent, of_tables=chosen.tables)
         line: dict[str, Judged] = {}
         for question, ask in of_removal[name].items():
@@ -98,8 +99,9 @@ def main() -> None:
                 continue
             if removal.ends is not None and re.search(END, true[question].said):
                 continue  # what is open at such an end is not known: it is no truth
-            touched = _touched(removal, question, chosen.count)
-            line[question] = judge(ask, true[question], source.ask(ask), removal, touched)
+            told = replace(removal, hides_time=is_hidden and "then" in question)
+            touched = _touched(told, question, chosen.count)
+            line[question] = judge(ask, true[question], source.ask(ask), told, touched)
         _print_line(name, line, chosen.verbose)
         for question, found in line.items():
             tally[question][found.verdict] += 1
@@ -159,20 +161,6 @@ def _print_tallies(tally: Mapping[str, Counter[str]]) -> None:
 
 def _counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-
-
-def _moment(whole: Path, partitions: Sequence[int]) -> list[str]:
-    """Return one moment of all partitions: the time in the middle of the longest one."""
-    logs = find_logs([whole / f"{GROUP_LOG}-{number}" for number in partitions])
-    times = {
-        number: [(row.offset, row.timestamp) for batch in LogReader(files, print).batches() for row in log_rows(batch)]
-        for number, files in by_partition(logs)[Family.GROUP].items()
-    }
-    longest = max(times.values(), key=len)
-    _, then = longest[len(longest) // 2]
-    return [
-        f"{number}:{next((at for at, ms in rows if ms >= then), rows[-1][0] + 1)}" for number, rows in times.items()
-    ]
 
 
 def _touched(removal: Removal, question: str, count: int) -> Callable[[str | None], bool]:

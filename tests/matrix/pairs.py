@@ -55,7 +55,6 @@ def combined(parts: Sequence[Removal]) -> Removal:
         changes=_either(each.changes for each in missing),
         lacks=_either(each.lacks for each in missing),
         questions="".join(f"(?=.*?(?:{each.questions}))" for each in missing),
-        hides_time=any(each.hides_time for each in missing),
         may_be_silent=any(each.may_be_silent for each in missing),
         moves_topics_ms=max(each.moves_topics_ms for each in missing),
     )

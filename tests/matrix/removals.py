@@ -54,10 +54,10 @@ class Removal:
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked.
     ``is_numbered``: positions are numbers of lines, so that times tell which record is which. ``changes``: a pattern of
     the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may have no
-    value. ``questions``: a pattern of those that
-    are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
-    topics and share state of it. ``may_be_silent``: perhaps nothing tells that something is missing; where an
-    answer says so, it has to be right. ``moves_topics_ms``: a change of a topic that is so near to a classic generation
+    value. ``questions``: a pattern of those that are asked. ``hides_time``: a record is gone that tells when the moment
+    is that is asked about, so that the topics and share state of then are not known (``moments`` finds that out).
+    ``may_be_silent``: perhaps nothing tells that something is missing; where an answer says so, it has to be right.
+    ``moves_topics_ms``: a change of a topic that is so near to a classic generation
     may come before or after it, as only times tell. ``clock_ms``: the metadata log has times so much later, as have
     findings that it alone tells. ``ends``: a change before, by which the logs end earlier; then the
     answers are compared with those of such logs.
@@ -543,25 +543,18 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
     found = {"nothing": Removal(lambda folder: None)}
     for number in partitions:
         for name, at in (("first", 0), ("second", 1), ("middle", 2), ("fourth", 3)):
-            # A moment may end in any of them but the first: it is a time in the middle of the longest partition.
-            found[f"{name} segment of {number}"] = Removal(
-                without_segment(at, number), GAPS, (number,), hides_time=name != "first"
-            )
-        found[f"last segment of {number}"] = Removal(
-            without_segment(-1, number), GAPS, (number,), is_tail=True, hides_time=True
-        )
-        found[f"end of {number}"] = Removal(without_end(number), END, (number,), may_be_silent=True, hides_time=True)
-        found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,), hides_time=True)
+            found[f"{name} segment of {number}"] = Removal(without_segment(at, number), GAPS, (number,))
+        found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
+        found[f"end of {number}"] = Removal(without_end(number), END, (number,), may_be_silent=True)
+        found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,))
         # A moment that names an offset of that partition is of no known time: share state then is unknown.
         found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), True, is_tail=True)
         found[f"damaged batch in {number}"] = Removal(damaged(number, 4), GAPS, (number,))
-        found[f"damaged batches and a cut in {number}"] = Removal(
-            damaged(number, 4, -2, cut_off=True), GAPS, (number,), hides_time=True
-        )
-        found[f"cut off in {number}"] = Removal(cut_off(number), GAPS, (number,), is_tail=True, hides_time=True)
+        found[f"damaged batches and a cut in {number}"] = Removal(damaged(number, 4, -2, cut_off=True), GAPS, (number,))
+        found[f"cut off in {number}"] = Removal(cut_off(number), GAPS, (number,), is_tail=True)
         for name, keep in (("with", True), ("without", False)):
             found[f"{number} compacted {name} tombstones"] = Removal(
-                compacted(number, keep_tombstones=keep), GAPS, (number,), forgets=True, hides_time=True
+                compacted(number, keep_tombstones=keep), GAPS, (number,), forgets=True
             )
         found[f"unreadable values in {number}"] = Removal(unreadable(number, newer_value, 13), NEWER, (number,))
         found[f"unreadable keys in {number}"] = Removal(unreadable(number, cut_key, 40), NEWER, (number,))

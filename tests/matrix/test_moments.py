@@ -1,0 +1,70 @@
+"""Whether logs that lack something tell when a moment is: only what removes a record beside it hides that."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.moments import Moment, arguments, hides_time, moment
+from tests.matrix.other_removals import all_removals
+from tests.matrix.removals import cut, segments
+
+REMOVALS = all_removals([0, 1, 3])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "logs"
+    shutil.copytree(SAMPLE_LOGS, folder)
+    cut(folder)
+    return folder
+
+
+def is_hidden(removal: str, asked: Moment, whole: Path, folder: Path) -> bool:
+    left = Path(shutil.copytree(whole, folder / "logs"))
+    REMOVALS[removal].change(left)
+    return hides_time(asked, whole, left)
+
+
+@pytest.mark.parametrize(
+    ("removal", "hides"),
+    [
+        ("nothing", False),
+        ("first segment of 1", False),
+        ("fourth segment of 1", True),
+        ("last segment of 1", False),
+        ("partition 1 absent", True),
+        ("partition 1 empty", True),
+        ("partition 3 absent", False),
+        ("unreadable values in 1", False),
+        ("metadata absent", False),
+    ],
+)
+def test_what_lies_beside_the_moment_tells_its_time(whole: Path, tmp_path: Path, removal: str, hides: bool) -> None:
+    begin = int(segments(whole, 1)[3].stem)
+    assert is_hidden(removal, {1: begin + 1}, whole, tmp_path) == hides
+
+
+@pytest.mark.parametrize(("offset", "hides"), [(1, False), (10**6, True)])
+def test_the_last_record_before_the_moment_tells_its_time_where_none_follows(
+    whole: Path, tmp_path: Path, offset: int, hides: bool
+) -> None:
+    assert is_hidden("last segment of 1", {1: offset}, whole, tmp_path) == hides
+
+
+def test_a_damaged_batch_hides_the_time_only_of_what_lies_beside_it(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "logs")
+    REMOVALS["damaged batch in 1"].change(tmp_path / "logs")
+    hidden = [offset for offset in range(1000) if hides_time({1: offset}, whole, tmp_path / "logs")]
+    assert hidden == list(range(hidden[0], hidden[-1] + 1))
+    assert 0 < hidden[0] < hidden[-1] < 100
+
+
+def test_a_moment_is_one_time_in_all_partitions(whole: Path) -> None:
+    asked = moment(whole, [0, 1, 3])
+    assert asked.keys() == {0, 1, 3}
+    assert arguments({1: 7}) == ["1:7"]
+    assert not hides_time(asked, whole, whole)
