@@ -210,7 +210,8 @@ class TargetAuditor:
         begins = value["epoch"] == FIRST_EPOCHS["metadataHash" in value]
         members = [earlier for earlier in memory.pending if earlier.type == kind.member]
         first = members[0] if all(earlier.value is not None for earlier in members) and members else None
-        begins = begins and memory.classic.generation is None
+        is_converted = any(earlier.type == RecordType.GROUP_METADATA for earlier in memory.pending)
+        begins = begins and memory.classic.generation is None and not is_converted
         if begins and first is not None and memory.born is None and memory.view is None:
             memory.born = first.at.offset
 

@@ -100,3 +100,24 @@ def test_epoch_2_behind_lost_records_may_be_the_second_one_of_a_converted_group(
     coverage = Coverage({0: [(0, 1), (100, end)] if is_seen else [(100, end)]})
     rows = list(audit_group(log.records, Group(GROUP), existing(t=4), None, coverage))
     assert [row.verdict for row in rows if row.group_type == "CONSUMER"] == [Verdict.UNKNOWN] * 2
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [((), Verdict.IDENTICAL), ((1,), Verdict.UNKNOWN)])
+def test_what_a_conversion_copied_may_be_of_a_generation_that_is_lost(lost: tuple[int, ...], verdict: Verdict) -> None:
+    """Its first epoch has the number of the last generation: 2 is not the first epoch of a new group."""
+    log = GroupLog()
+    log.write(generation(1, {"m1": classic({"t": [0, 1, 2, 3]})}))
+    log.write(generation(2, {"m1": classic({"t": [0, 1]}), "m2": classic({"t": [2, 3]})}))
+    classic_client = {"sessionTimeoutMs": 45000, "supportedProtocols": []}
+    log.write(
+        (RecordType.GROUP_METADATA, {"group": GROUP}, None),
+        *(member(name, "t", classicMemberMetadata=classic_client) for name in ("m1", "m2")),
+        epoch(2, OF_T),
+        target("m1", 0, 1),
+        target("m2", 2, 3),
+        target_epoch(2),
+    )
+    records = [record for record in log.records if record.at.offset not in lost]
+    coverage = Coverage({0: [(record.at.offset, record.at.offset) for record in records]})
+    rows = list(audit_group(records, Group(GROUP), existing(t=4), None, coverage))
+    assert [(row.verdict, row.epoch) for row in rows if row.basis is Basis.UPGRADE] == [(verdict, 2)]
