@@ -7,6 +7,7 @@ themselves partitions while the group has no members).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.history_writer import END_NOT_SEEN
-from coordinator_core.history.rows import AssignmentRow
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 
@@ -238,7 +239,8 @@ class _Owners:
         self._clients = {row.member_id: row.client_id for row in history.memberships}
         self._intervals: dict[tuple[str, str, int], list[AssignmentRow]] = defaultdict(list)
         self._has_nameless = False
-        self._opened = sorted(row.opened.offset for row in history.epochs if row.group_type == GroupType.CLASSIC)
+        generations = (row for row in history.epochs if row.group_type == GroupType.CLASSIC)
+        self._generations = sorted((row.opened.offset, _end(row)) for row in generations)
         self._left = {row.member_id: row.left for row in history.memberships}
         self._lost = history.lost
         for row in history.assignments:
@@ -273,7 +275,7 @@ class _Owners:
         """Return whether records are lost since the log showed that a member had the partition; a generation of a
         classic group shows it of all its members.
         """
-        shown = max([row.since.offset, *self._opened[: bisect_right(self._opened, at.offset)][-1:]])
+        shown = max([row.since.offset, *(opened for opened, _ in self._last_generation(at))])
         return self._lost.any_within(GROUP_LOG, at.partition, shown + 1, at.offset)
 
     def _is_giving_up(self, row: AssignmentRow, at: LogPosition) -> bool:
@@ -282,11 +284,19 @@ class _Owners:
         """
         if row.group_type != GroupType.CLASSIC or row.until is None or row.until.partition != at.partition:
             return False
-        opened = self._opened[bisect_right(self._opened, at.offset) - 1 :][:1]
+        present = [opened for opened, ended in self._last_generation(at) if ended > at.offset]
         left = self._left.get(row.member_id)
-        return (
-            row.until.offset < at.offset and [row.until.offset] == opened and (left is None or left.offset > at.offset)
-        )
+        was_taken = row.until.offset < at.offset and present == [row.until.offset]
+        return was_taken and (left is None or left.offset > at.offset)
+
+    def _last_generation(self, at: LogPosition) -> Sequence[tuple[int, float]]:
+        """Return where the last generation of a classic group up to a record began and ended; empty: there is none."""
+        return self._generations[: bisect_right(self._generations, (at.offset, math.inf))][-1:]
+
+
+def _end(row: GroupEpochRow) -> float:
+    """Return the offset at which an epoch ended; infinite: it has not."""
+    return math.inf if row.ended is None else row.ended.offset
 
 
 def _holds(row: AssignmentRow, at: LogPosition) -> bool:

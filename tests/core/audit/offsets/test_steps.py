@@ -237,6 +237,24 @@ def test_a_cooperative_member_commits_as_it_gives_a_partition_up():
     assert steps_of(records)[0].owner is None
 
 
+def test_a_generation_takes_nothing_any_more_when_the_group_was_converted():
+    """Who has the partition then is said by topic ids, whose names are not known."""
+    taken = assignment("a", 1, at(1), at(5), group_type="CLASSIC")
+    later = assignment("b", 1, at(8), topic=None, topic_id="nUQRgR5RT06lrNlUa2nKKg")
+    epochs = [
+        epoch(1, at(1), ended=at(5), group_type="CLASSIC", members=("a",)),
+        epoch(2, at(5), ended=at(7), group_type="CLASSIC", members=("a",), ended_by="group upgraded"),
+        epoch(2, at(7), members=("a", "b")),
+    ]
+    history = GroupHistory("g", 0, epochs, assignments=[taken, later], memberships=[member("a", at(1))])
+    log, order, runs = GroupLog(), CommitOrder(), []
+    for offset in (6, 9):
+        log.offset = offset
+        runs += order.feed(log.commit("t", 1, offset))
+    steps = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 100)]})))
+    assert [row.owner for row in steps] == ["a", None]
+
+
 def test_the_tasks_of_a_streams_group_read_what_the_topology_of_their_life_says():
     """The group was deleted and created again, as another application; subtopology 0 reads another topic since."""
 
