@@ -7,6 +7,7 @@ what one log ends and the other continues at the same time, with the same number
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeVar
@@ -16,7 +17,7 @@ from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED
+from coordinator_core.history.grounds import CONVERTED_ELSEWHERE, MAY_BE_CONVERTED, MAY_HAVE_MOVED, lost_offsets
 from coordinator_core.history.rows import (
     DOWNGRADED,
     LEFT_OR_EXPIRED,
@@ -70,7 +71,8 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
                 told = f"group epoch {ended.epoch} has no target: the generation is the last epoch that had one"
             classic = _begun(classic, begun, cause(kind, _end_of(ended), detail=told, source=CONNECT_LOG), after=ended)
     moved = _moved_here(connect)
-    parts = _open_in_one_log(_in_doubt(classic, connect.epochs), _in_doubt(moved, classic.epochs))
+    classic, connect = _in_doubt(classic, moved.epochs), _in_doubt(moved, classic.epochs)
+    parts = _open_in_one_log(_cut_by(connect.epochs, classic), _cut_by(classic.epochs, connect))
     return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
@@ -93,15 +95,16 @@ def combined(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
 def last_time(own_ms: Mapping[str, int], epochs: Iterable[GroupEpochRow]) -> int:
     """Return the last time of the log in which a group lives now, of the last times of its logs by topic.
 
-    That the log which it left goes on says nothing of it.
+    That another log goes on, which it left or which has only its offsets, says nothing of it.
     """
     by_log: dict[str, GroupEpochRow] = {}
     for row in epochs:
         topic = CONNECT_LOG if row.group_type == GroupType.CONNECT else GROUP_LOG
         by_log[topic] = max(row, by_log.get(topic, row), key=lambda each: each.opened.offset)
-    if len(own_ms) == len(by_log) == 2:
-        return own_ms[CONNECT_LOG if _is_not_before(by_log[CONNECT_LOG], by_log[GROUP_LOG]) else GROUP_LOG]
-    return max(own_ms.values(), default=0)
+    if len(by_log) == 2:
+        by_log.pop(GROUP_LOG if _is_not_before(by_log[CONNECT_LOG], by_log[GROUP_LOG]) else CONNECT_LOG)
+    shown = by_log.keys() & own_ms.keys() or own_ms.keys()
+    return max((own_ms[topic] for topic in shown), default=0)
 
 
 def log_topic(history: GroupHistory) -> str:
@@ -327,6 +330,23 @@ def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> Gr
             lambda row: row.left is not None and row.left.timestamp_ms in times_ms,
         ),
     )
+
+
+def _cut_by(others: Sequence[GroupEpochRow], own: GroupHistory) -> GroupHistory:
+    """Return the history of a log with a doubt about each stay of a member over records that are lost, during which the
+    other log, whose epochs are ``others``, shows the group: it moved there and back in between.
+    """
+    times_ms = sorted(row.opened.timestamp_ms for row in others)
+
+    def missing(row: MembershipRow) -> str | None:
+        begin, end = row.joined, row.left
+        first = bisect_right(times_ms, begin.timestamp_ms)
+        was_there = first < len(times_ms) and (end is None or times_ms[first] < end.timestamp_ms)
+        until = None if end is None else end.offset
+        lost = own.lost.first_within(log_topic(own), begin.partition, begin.offset, until) if was_there else None
+        return None if lost is None else lost_offsets(lost - 1, lost + 1)
+
+    return own.replaced(memberships=[lacking(row, missing(row)) for row in own.memberships])
 
 
 def _lacks_log_of_workers(history: GroupHistory) -> bool:

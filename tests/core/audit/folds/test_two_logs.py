@@ -208,7 +208,7 @@ def test_a_group_that_goes_back_and_forth_within_a_second_goes_on_where_it_begin
 
 @pytest.mark.parametrize(
     ("connect_at", "classic_at", "expected"),
-    [(at(7), at(20), 200_000), (at(20), at(7), 100_000), (at(7), None, 200_000)],
+    [(at(7), at(20), 200_000), (at(20), at(7), 100_000), (at(7), None, 100_000)],
 )
 def test_the_log_that_a_group_left_does_not_tell_until_when_it_was_seen(
     connect_at: LogPosition, classic_at: LogPosition | None, expected: int
@@ -217,3 +217,17 @@ def test_the_log_that_a_group_left_does_not_tell_until_when_it_was_seen(
     if classic_at is not None:
         epochs.append(epoch(5, classic_at, group_type="CLASSIC"))
     assert last_time({CONNECT_LOG: 100_000, GROUP_LOG: 200_000}, epochs) == expected
+
+
+@pytest.mark.parametrize(
+    ("moved_at", "lost", "is_certain"), [(at(8), (8, 9), False), (at(8), (30, 31), True), (at(25), (8, 9), True)]
+)
+def test_a_member_may_have_moved_to_the_other_log_and_back_in_lost_records(
+    moved_at: LogPosition, lost: tuple[int, int], is_certain: bool
+) -> None:
+    lost_records = LostRecords({(GROUP_LOG, 0): [lost]})
+    epochs = [epoch(4, at(7), group_type="CLASSIC", members=("w",)), epoch(4, moved_at, group_type="CONNECT")]
+    stays = [member("w", at(7), at(20), group_type="CLASSIC")]
+    history = GroupHistory("g", 10_000_000, epochs=epochs, memberships=stays, lost=lost_records)
+    (classic,) = (part for part in by_log(history) if part.group_type == "CLASSIC")
+    assert [row.history_complete for row in classic.memberships] == [is_certain]
