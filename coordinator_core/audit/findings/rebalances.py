@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
@@ -14,8 +16,9 @@ from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.witness import HOW
 from coordinator_core.durations import duration
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
-from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, RebalanceRow
+from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, MembershipRow, RebalanceRow
 
 SETTLED = frozenset(("converged", REACHED_NOT_READY, "emptied", "group deleted", UPGRADED, DOWNGRADED))
 """Outcomes after which a group was stable, or was removed."""
@@ -67,7 +70,7 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:
-    strange, untold = _out_of_the_ordinary(history, rows)
+    strange, untold = _out_of_the_ordinary(history, rows, _Stays.of(history.memberships))
     if strange + untold >= limits.storm_rebalances:
         yield _storm(history, limits, rows, most, untold if strange < limits.storm_rebalances else 0)
 
@@ -88,16 +91,46 @@ def _hands_over(row: RebalanceRow) -> bool:
     return {cause.kind for cause in row.causes} == {CauseKind.PARTITIONS_REVOKED}
 
 
-def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> tuple[int, int]:
+class _Stays(NamedTuple):
+    """The stays of members that are known, in the order in which they joined: the offset where each did, and the
+    latest offset at which one of those so far still was there.
+    """
+
+    joined: Sequence[tuple[bool, int]]
+    latest: Sequence[tuple[bool, float]]
+
+    @classmethod
+    def of(cls, memberships: Iterable[MembershipRow]) -> _Stays:
+        """Return those of a group. Offsets of its two logs, if it has two, are kept apart."""
+        ends = ((row, math.inf if row.left is None else row.left.offset) for row in memberships)
+        stays = sorted(
+            (row.group_type == GroupType.CONNECT, row.joined.offset, end)
+            for row, end in ends
+            if row.left is not None or row.missing is None
+        )
+        latest = accumulate(((log, end) for log, _, end in stays), max)
+        return cls([(log, since) for log, since, _ in stays], [*latest])
+
+    def has_one_at(self, row: RebalanceRow) -> bool:
+        """Whether a member was there before a rebalance and after it."""
+        log, offset = row.group_type == GroupType.CONNECT, row.at.offset
+        before = bisect_left(self.joined, (log, offset))
+        return before > 0 and self.latest[before - 1] > (log, offset)
+
+
+def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow], stays: _Stays) -> tuple[int, int]:
     """Return how many rebalances are more than clients make that start, are restarted once and stop: a deploy, or one
-    that scales. And of how many it cannot be told, as records that may say it are missing.
+    that scales. And of how many it cannot be told, as records that may say it are missing: why they began, or whether
+    the group had members before and after.
 
     Each may come and go twice. One that is restarted elsewhere has another name: there may be twice as many as members
     at a time.
     """
     came, went, other, untold = Counter[str](), Counter[str](), 0, 0
     for row in rows:
-        if row.missing is not None and any(cause.kind == CauseKind.UNKNOWN for cause in row.causes):
+        may_be_empty = None in (row.members_before, row.members_after) and not stays.has_one_at(row)
+        is_unknown = any(cause.kind == CauseKind.UNKNOWN for cause in row.causes)
+        if row.missing is not None and (may_be_empty or is_unknown):
             untold += 1
             continue
         unexplained = 0
@@ -128,7 +161,7 @@ def _storm(
     else:
         detail += f"; {driver} causes {count} of them"
     if untold:
-        detail += f"; records are missing that may show that {untold} of them are those of a deploy"
+        detail += f"; records are missing that may show that {untold} are those of a deploy, or of an empty group"
     return history.finding(
         FindingKind.REBALANCE_STORM,
         most,

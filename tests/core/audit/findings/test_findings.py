@@ -120,11 +120,25 @@ def test_rebalances_whose_causes_are_lost_may_be_those_of_a_deploy() -> None:
     lost = [rebalance(e, at(e), causes=unknown, missing="a record", history_complete=False) for e in range(2, 14)]
     (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=lost)
     assert (storm.level, storm.value, storm.history_complete) == ("notice", 12, False)
-    assert "records are missing that may show that 12 of them are those of a deploy" in storm.detail
+    assert "records are missing that may show that 12 are those of a deploy" in storm.detail
     seen = [rebalance(e, at(e), causes=unknown) for e in range(20, 30)]
     (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=lost + seen)
     assert (storm.level, storm.value) == ("warning", 22)
     assert "missing" not in storm.detail
+
+
+def test_rebalances_of_a_member_that_may_be_alone_may_disturb_nobody() -> None:
+    """It comes and goes, and records are missing that tell whether another one is there."""
+    lacks = {"missing": "a record", "history_complete": False, "members_before": None, "members_after": None}
+    changed = (cause("topic_metadata_changed", None, at(1)),)
+    rows = [rebalance(e, at(e), causes=changed, **lacks) for e in range(2, 22)]
+    alone = [member("m", at(e), at(e + 1), missing="a record") for e in range(2, 22, 2)]
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=alone)
+    assert (storm.level, storm.value) == ("notice", 20)
+    assert "records are missing that may show that 20 are those of a deploy, or of an empty group" in storm.detail
+    other = member("other", at(1), at(30), missing="a record")
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=[*alone, other])
+    assert (storm.level, storm.value) == ("warning", 20)
 
 
 def test_a_job_that_runs_alone_disturbs_nobody() -> None:
