@@ -41,7 +41,7 @@ from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.group_rows import group_rows
-from jobs.queries.interface import no_history
+from jobs.queries.interface import no_history, told_what_is_missing
 from jobs.queries.ownership import owned_by, partitions_at
 from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
@@ -257,7 +257,10 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        return explain_rebalance(_known(self._warned(group), group), epoch)
+        answers = self._warned(group)
+        history = _known(answers, group)
+        with told_what_is_missing(answers, history):
+            return explain_rebalance(history, epoch)
 
     def _answers(self) -> StoredAnswers:
         """Return what answers the questions of the command line."""
@@ -269,10 +272,9 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        answers = self._warned(group)
         rows = [
             (number, sentence.text, [f"{at.partition}:{at.offset}" for at in sentence.evidence])
-            for number, sentence in enumerate(explain_rebalance(_known(answers, group), epoch), 1)
+            for number, sentence in enumerate(self.explain(group, epoch), 1)
         ]
         return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
 

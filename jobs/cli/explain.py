@@ -16,7 +16,7 @@ from jobs.cli.answer_source import AnswerSource
 from jobs.cli.options import with_options
 from jobs.cli.output import print_json, print_text, utc
 from jobs.formatting import parse_time, plain
-from jobs.queries.interface import Answers
+from jobs.queries.interface import Answers, lacking, told_what_is_missing
 
 
 class RebalanceReference(NamedTuple):
@@ -44,11 +44,13 @@ def explain_command(
     ] = None,
 ) -> None:
     """Explain one rebalance in plain sentences, each with the log positions that prove it."""
-    history, asked = _asked(source.answers(), rebalance)
-    if at is None:
-        sentences = explain_rebalance(history, asked.epoch, asked.offset)
-    else:
-        sentences = explain_moment(history, parse_time(at))
+    answers = source.answers()
+    history, asked = _asked(answers, rebalance)
+    with told_what_is_missing(answers, history):
+        if at is None:
+            sentences = explain_rebalance(history, asked.epoch, asked.offset)
+        else:
+            sentences = explain_moment(history, parse_time(at))
     if source.json:
         for sentence in sentences:
             print_json(plain(sentence))
@@ -69,9 +71,9 @@ def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference
         history = None if group_id is None else source.history(group_id)
         if history is not None:
             return history, asked
-    missing = source.knowledge().about_group(text)
-    lacking = f"; they lack something: {'; '.join(missing)}" if missing else ""
-    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET{lacking}")
+    missing = lacking(source, text)
+    doubt = f"; they lack something: {'; '.join(missing)}" if missing else ""
+    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET{doubt}")
 
 
 def _readings(text: str) -> list[RebalanceReference]:

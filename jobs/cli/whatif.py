@@ -19,7 +19,7 @@ from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.options import GroupArgument, with_options
 from jobs.cli.output import Line, print_lines, print_text
-from jobs.queries.interface import Answers, RebalanceFilter
+from jobs.queries.interface import Answers, RebalanceFilter, lacking
 
 ENDS = ("emptied", "group deleted")
 """How a rebalance ends that leaves no member."""
@@ -97,10 +97,7 @@ def whatif_command(
     known = source.answers()
     happened = known.rounds(group)
     if not happened:
-        history = known.history(group)
-        lacks = [history.lacks] if history is not None and history.lacks is not None else []
-        lacks = [*known.knowledge().about_group(group), *lacks] or known.knowledge().about_past(group)
-        missing = "; ".join(["", *lacks])
+        missing = "; ".join(["", *lacking(known, group, known.history(group))])
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known{missing}")
     rows = known.rebalances(RebalanceFilter(group))
     comparison = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError
@@ -193,6 +194,27 @@ class Answers(Protocol):
 
 def no_history(answers: Answers, group_id: str) -> InputError:
     """Return the error about a group that the logs do not mention, with what they lack."""
-    missing = answers.knowledge().about_group(group_id)
+    missing = lacking(answers, group_id)
     doubt = f", which does not prove that there was none: {'; '.join(missing)}" if missing else ""
     return InputError(f"these logs have no history of group {group_id!r}{doubt}")
+
+
+def lacking(answers: Answers, group_id: str, history: GroupHistory | None = None) -> list[str]:
+    """Return what is missing where the ``history`` of a group (None: it has none) does not show what was asked for.
+
+    Compaction may have removed it, too, which is named where nothing else is missing.
+    """
+    known = answers.knowledge()
+    lacks = [] if history is None or history.lacks is None else [history.lacks]
+    return [*known.about_group(group_id), *lacks] or known.about_past(group_id)
+
+
+@contextmanager
+def told_what_is_missing(answers: Answers, history: GroupHistory) -> Iterator[None]:
+    """Add what is missing to an InputError that says that a history does not show what was asked for."""
+    try:
+        yield
+    except InputError as error:
+        said = str(error)
+        more = (each for each in lacking(answers, history.group_id, history) if each not in said)
+        raise InputError("; ".join([said, *more])) from None

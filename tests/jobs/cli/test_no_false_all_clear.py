@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import Family
 from tests.commands import rows_of_command, run_command
 from tests.core.builders import GroupLog, classic_member
 from tests.core.share_log import ShareLog
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment
+from tests.matrix.removals import compacted
+from tests.matrix.removals import cut as cut_in_segments
 from tests.matrix.sources import CLUSTER, StoredTables, ThisProcess
 
 if TYPE_CHECKING:
@@ -63,6 +66,32 @@ def test_a_group_in_an_absent_partition_is_not_said_to_be_absent(cut: Path, ques
     assert result.exit_code == 1
     assert "'N-cls-3' lies in __consumer_offsets-1, which was not given" in result.stderr
     assert "was not given" not in run_command(question, "none", "--log", cut).stderr, "it would lie in another one"
+
+
+@pytest.fixture(scope="module")
+def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples, of which one partition was compacted, and has no tombstones any more."""
+    place = tmp_path_factory.mktemp("cleaned") / "logs"
+    shutil.copytree(SAMPLE_LOGS, place)
+    cut_in_segments(place)
+    compacted(3, keep_tombstones=False)(place)
+    return place
+
+
+@pytest.mark.parametrize("question", ["commits", "history", "explain"])
+def test_a_group_that_compaction_may_have_removed_is_not_said_to_be_absent(cleaned: Path, question: str) -> None:
+    """A group that was deleted is gone with its tombstones; a log from its first offset on would show it."""
+    names = {log_partition_of(name, 4): name for name in map("gone-{}".format, range(40))}
+    removed, never = (run_command(question, names[number], "--log", cleaned) for number in (3, 0))
+    assert (removed.exit_code, never.exit_code) == (1, 1)
+    assert "the log lacks records before these offsets: __consumer_offsets-3" in removed.stderr
+    assert "lacks" not in never.stderr
+
+
+def test_rebalances_that_compaction_removed_are_not_said_to_be_none(cleaned: Path) -> None:
+    """The share state log still tells of the group."""
+    said = run_command("explain", "D-share3", "--log", cleaned).stderr
+    assert "no rebalance in this log; the log lacks records before these offsets: __consumer_offsets-3" in said
 
 
 def test_a_gate_does_not_pass_for_what_was_not_looked_at(cut: Path) -> None:
