@@ -130,6 +130,7 @@ def stored_commits(tables: TableReader, cluster: str, group_id: str) -> GroupCom
 def _run(row: Row) -> CommitRun:
     log = row["log_partition"]
     held = None
+    # Null: no commit came before. True: a tombstone removed it. In both cases the partition had no offset to hold.
     if row["gone_before"] is False:
         at = stored_position(log, row["held_at"], row["before_ms"])
         held = Held(

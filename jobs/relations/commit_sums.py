@@ -136,6 +136,7 @@ LEFT JOIN (SELECT * FROM before WHERE nth = 1) AS l ON {_same("l", "b", OF_RECOR
 before.
 """
 
+# A left join: most offsets are removed while their group lives, and have no end of a group beside them.
 REMOVALS: Final = f"""
 WITH steps AS ({_steps("removals")}), removed AS (
   SELECT {KEYS}, s.step.at.offset AS log_offset, s.step.at.timestamp_ms AS timestamp_ms,
@@ -208,6 +209,7 @@ def sums_of_group(
 
 def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> PartitionCommits:
     """Return the sums; ``group_ends``: the group's tombstones; ``topic_ends``: deletions of the topic."""
+    # The lists have the first steps alone, so that a row stays small; counts tell how many more there were.
     rewinds: tuple[Rewind, ...] = ()
     removals: tuple[Removal, ...] = ()
     if row.rewinds is not None:
@@ -234,6 +236,7 @@ def _rewind(row: Row) -> Rewind:
 
 def _removal(row: Row, group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
     at = stored_position(**row["at"])
+    # Without times (-1) nothing proves that two records were written in one operation.
     same_time = (end for end in group_ends if end.timestamp_ms == at.timestamp_ms >= 0)
     in_deletion = any(end.log_offset > at.offset for end in same_time)
     return Removal(at, row["offset"], removal_cause(at.timestamp_ms, topic_ends, row, in_deletion=in_deletion))

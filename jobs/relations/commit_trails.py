@@ -62,6 +62,7 @@ def trails_by_text(tables: TableReader, cluster: str) -> dict[str, RowKind]:
             # The hour that is one too many is left out as a whole: sums do not say where in it the limit is.
             since_ms = hour_ms + HOUR_MS
             break
+    # A commit of a transaction holds from its marker on: what is shown may have its record as long before as one lasts.
     text = POINTS.format(
         among="{among}", length_ms=length_ms, since_ms=since_ms, begin_ms=since_ms - LONGEST_TRANSACTION_MS
     )

@@ -34,6 +34,7 @@ COMMITS: Final = f"({RecordType.LEGACY_OFFSET_COMMIT.value}, {RecordType.OFFSET_
 FIRST_OF_BATCH: Final = "coalesce(batch_base, log_offset)"
 LAST_OF_BATCH: Final = "coalesce(batch_last, log_offset)"
 
+# The frame ends before the row itself: a hole lies between a row and the highest offset that came before it.
 BEFORE: Final = (
     "OVER (PARTITION BY log_topic, log_partition ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 )
@@ -174,6 +175,7 @@ def summary(tables: TableReader, cluster: str, floors: Mapping[Place, int]) -> d
     for row in rows:
         of_place = gaps[row["log_topic"], row["log_partition"]]
         of_place[f"{COUNTED[row['cause']]}_offsets"] = int(row["offsets"])
+        # A row that came along only for the sum of its cause is none of the largest gaps.
         if row["cause"] != "compaction" and row["largest"] <= LISTED:
             of_place["gaps"].append({name: row[name] for name in ("first_offset", "last_offset", "cause")})
     for of_place in gaps.values():
@@ -185,6 +187,7 @@ def listed(floors: Mapping[Place, int]) -> tuple[str, dict[str, Value]]:
     """Return a text of these log partitions, with the offset of each as ``floor``, and the values that it names."""
     rows, values = [], dict[str, Value]()
     for number, ((topic, partition), floor) in enumerate(floors.items()):
+        # The name of a topic is anybody's text and goes in as a value; numbers can stand in the query itself.
         values[f"topic_{number}"] = topic
         rows.append(f"SELECT :topic_{number} AS log_topic, {partition} AS log_partition, {floor} AS floor")
     return " UNION ALL ".join(rows), values
@@ -334,6 +337,7 @@ def _beside(tables: TableReader, given: dict[str, Value], source: str, place: in
         place=place,
     )
     if near["last"] is not None:
+        # Logs are appended to: what lies behind a batch in its file has the offsets behind it.
         return int(near["last"]) + 1
     return None if near["next"] is None else int(near["next"]) - 1
 

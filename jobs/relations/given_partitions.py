@@ -143,6 +143,7 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
 
 
 def _absent(places: set[Place], counts: Mapping[str, int]) -> int | None:
+    # Each cluster with groups has their log; that of Connect groups is only counted where something names it.
     exist = [topic for topic in GROUP_TOPICS if topic == GROUP_LOG or topic in counts]
     by_topic = {topic: list[int]() for topic in exist}
     for topic, partition in places:

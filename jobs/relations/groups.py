@@ -158,6 +158,7 @@ def one_history(tables: TableReader, cluster: str, group_id: str) -> GroupHistor
 
     A group that has only committed offsets has an empty one.
     """
+    # A group that was replayed has a state: only one without is looked for among all commits.
     for own_times in (OWN_TIMES, COMMITTERS):
         of_group = ROWS | SHARE_PARTITIONS | _events(tables) | own_times
         if (history := next(histories(tables, cluster, [group_id], of_group), None)) is not None:
@@ -213,6 +214,7 @@ def gathered(
     for group_id, of_group in groupby(rows, GROUP):
         by_type: dict[type, list[Any]] = defaultdict(list)
         for _, some in of_group:
+            # Each kind makes rows of one type, so that no row has to carry its kind.
             by_type[type(some[0])] += some
         own_times, group_ends = by_type.pop(OwnTime, ()), by_type.pop(GroupEnd, ())
         parts = list(sums_of_group(by_type.pop(Summary, ()), group_ends, topic_ends))
@@ -236,5 +238,6 @@ def _commits_over_time(tables: TableReader, cluster: str) -> dict[str, RowKind]:
     )
     if span["first"] is None:
         return {}
+    # Where in its hour a commit lies is not known: sums of hours do only if the shortest span between them needs hours.
     is_long = fitting_length(span["first"] + HOUR_MS - 1, span["last"]) >= HOUR_MS
     return {"counts": RowKind(COMMITS_BY_HOUR if is_long else COMMITS_BY_TIME, CommitCount._fields, CommitCount._make)}

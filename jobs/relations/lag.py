@@ -51,6 +51,8 @@ LAST_ONES: Final = f"ROWS BETWEEN {WINDOW - 1} PRECEDING AND CURRENT ROW"
 
 OF_LOG: Final = "cluster = :cluster AND log_topic = :log"
 
+# Ends sort before commits of the same time for ``earlier_end`` and behind them for ``later_end``: an end of that very
+# time bounds the commit on both sides. In ``held`` commits come first: a moment sees those of its own time.
 POINTS: Final = f"""
 {in_order(f"group_id, {GROUP_KEY}", OF_LOG)},
 known AS (
@@ -176,6 +178,7 @@ def lag_rows(
                     yield from _without_end(row, reaches)
                     continue
                 point = _lag_point(row, reaches)
+                # The moment before the wanted ones comes along unshown: what changed is told against it.
                 if point is not None and row["is_shown"]:
                     yield _plain(point if row["previous_ms"] is None else after(point, row["end_before"], before))
                 before = point
@@ -225,6 +228,7 @@ def _fold(
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def fold(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = judged(row for batch in batches for row in batch.to_pylist())
+        # The rows come from a generator: a batch of them is in memory, however many groups there are.
         while some := [{**row, **columns} for row in islice(rows, MOST_ROWS)]:
             yield pa.RecordBatch.from_pylist(some, schema)
 

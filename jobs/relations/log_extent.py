@@ -23,6 +23,8 @@ LAST_OFFSET: Final = 1 << 62
 NOTHING: Final = "FALSE"
 """The SQL condition that no row meets."""
 
+# However long a log is, a row for each leader epoch and kind of row comes back, from columns of positions alone.
+# An empty batch has no record left, but its bounds tell that all its offsets went by compaction.
 EXAMINED: Final = f"""
 SELECT log_topic, log_partition, leader_epoch, kind, count(log_offset) AS records,
   min(CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END) AS first, min(batch_base) AS base,
@@ -118,11 +120,13 @@ def _add_missing_ends(extents: Extents, tables: TableReader, cluster: str) -> No
     """Add to the gaps what is missing behind the last record of a log partition."""
     for place, missing in ends_missing(tables, cluster).items() if extents else ():
         extent = extents.get(place)
+        # What is lost behind the last record is known already, and up to where.
         if extent is None or extent.gaps.lost > missing.last:
             continue
         gaps, first = extent.gaps, missing.last + 1
         if extent.end is None and extent.asked is None:
             extent.gaps, extent.missing_end = replace(gaps, missing=first, lost=first), missing.reason
+            # Any record behind the end may have begun a transaction.
             extent.transactions_are_known = False
         # The moment is before the end: what is lost behind it matters only where something is missing before it.
         elif gaps.missing >= 0:
@@ -140,6 +144,7 @@ def _add_empty(extents: Extents, tables: TableReader, cluster: str, moment: AsOf
     asked = {(topic, number): end for topic in topics for number, end in moment.offsets.items() if end > 0}
     without = asked.keys() - extents.keys()
     for place in without & given(tables).get(cluster, set()) if without else ():
+        # The moment says that the log goes on up to there, so that all of it is lost here.
         extents[place] = StoredLogExtent(asked=asked[place], gaps=LogGaps(asked[place] - 1, asked[place] - 1))
 
 
@@ -149,6 +154,7 @@ def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics:
         extent = extents.get(place)
         if extent is not None:
             extent.gaps = extent.gaps.with_unreadable(offset)
+            # It may be a commit of a transaction that was open, but only in a log that has transactions.
             extent.transactions_are_known = extent.transactions_are_known and not _has_transactions(
                 tables, cluster, place
             )
@@ -224,6 +230,7 @@ def _examined(
         epoch = row["leader_epoch"]
         if epoch is not None and epoch not in (known for _, known in extent.epochs):
             extent.epochs.append((row["first"], epoch))  # rows come by first offset: where the epoch began
+        # Each epoch and kind is a row of its own: the first late record of all of them ends the log.
         if row["late"] is not None:
             extent.end = min(row["late"], LAST_OFFSET if extent.end is None else extent.end)
     _cut_off(extents, records, tables, cluster)
@@ -261,6 +268,7 @@ def _cut_off(extents: Extents, records: list[Row], tables: TableReader, cluster:
     for place, extent in extents.items():
         if place in before:
             extent.last, extent.last_ms = before[place], times[place, before[place]]
+        # A moment may name a time, too: whichever of the two comes first ends the log.
         if place in left_out and extent.asked is not None and (extent.end is None or extent.asked < extent.end):
             extent.end, extent.left_out = extent.asked, left_out[place]
             extent.left_out_ms = times[place, left_out[place]]
@@ -326,6 +334,7 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
     first = bounds.first
     if first > 0:
         missing = max(missing, min(first, end) - 1)
+        # What lies before a record in its own batch was compacted: only offsets before that batch can be lost.
         before_batch = first if bounds.base is None else min(first, bounds.base)
         is_damaged = any(hole.first < first for hole in damage)
         # Behind a start that was read only compaction can have removed them; without it nobody knows what was there.
@@ -336,6 +345,7 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
         lost_later = True
     elif behind is not None:
         missing = lost = behind
+    # A batch whose last records were compacted still shows that the log came as far as its last offset.
     end_of_log = max(bounds.last, bounds.last_of_batch, lost) + 1
     if extent.end is None and extent.asked is not None and extent.asked > end_of_log:
         missing = lost = extent.asked - 1  # the log, as far as it is there, does not reach the moment

@@ -135,6 +135,7 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
         )
     )
     not_whole = {place[1] for place in (*lost.ranges, *lost.unreadable, *lost.unplaced) if place[0] in SHARE_TOPICS}
+    # As many records as offsets from 0 on. Brokers do not compact this log, so that only loss leaves fewer.
     whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
     # Only share state of a group that the log of groups lacks asks whether that log is whole.
     groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and has_orphans(tables, cluster) else {}
@@ -226,11 +227,13 @@ def whole_from_ms(tables: TableReader, cluster: str, lost: LostRecords) -> int |
         cluster=cluster,
         topics=GROUP_TOPICS,
     ):
+        # From -1 on: a partition that does not begin with offset 0 lacks its start.
         end = ends.get(PLACE(row), -1)
         if row["first_offset"] > end + 1:
             times.append(row["first_ms"] or 0)
         ends[PLACE(row)] = max(end, row["last_offset"])
     is_cut = any(last > ends.get(place, -1) for place, ranges in lost.ranges.items() for _, last in ranges)
+    # What is lost behind the last record of a partition has no record after it from which answers could be whole again.
     return NEVER_MS if is_cut else max(times, default=None)
 
 
@@ -369,6 +372,7 @@ def log_reaches(tables: TableReader, cluster: str) -> dict[int, LogReach]:
 
 def _last_lost(tables: TableReader, cluster: str, number: int, spans: list[LogSpan]) -> int:
     """Return the highest offset of a partition that is lost; -1: none."""
+    # Without a gap between its spans nothing is lost: to tell the causes of gaps takes a pass over the log.
     if len(LogReach.of(spans).spans) == 1:
         return -1
     place = (GROUP_LOG, number)

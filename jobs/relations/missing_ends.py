@@ -92,6 +92,7 @@ def missing_ends(
     if not quiet:
         return {}
     of |= {"quiet": [tail.partition for tail in quiet]}
+    # One bound for all partitions keeps the questions few: what is too early for one of them is judged by its own end.
     states, since_ms = _states(tables, of), min(tail.last_ms for tail in quiet)
     committed, shown = _committed(tables, of, since_ms), _shown(tables, of, since_ms)
     # Rows without a leader epoch are of a dump that lacks control records: offsets behind its last one may be those.

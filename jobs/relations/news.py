@@ -83,6 +83,7 @@ class StoredNews(News):
         if self._of_connect is None:
             rows = self._tables.rows(OF_CONNECT, cluster=self._cluster, log=CONNECT_LOG)
             self._of_connect = {row["group_id"] for row in rows}
+        # A violation does not say of which log its position is, and a group of workers may have records in both.
         logs = (GROUP_LOG, CONNECT_LOG) if row.group_id in self._of_connect else (GROUP_LOG,)
         return any(self._has(log, row.at) for log in ((SHARE_LOG,) if row.rule.in_share_state else logs))
 

@@ -21,6 +21,7 @@ UNDECIDED: Final = f"kind = 'record' AND is_transactional AND outcome IN ('{OPEN
 
 COUNT: Final = f"SELECT count(*) FROM $log_records WHERE cluster = :cluster AND {UNDECIDED}"
 
+# A hole matters only behind a record whose marker is looked for: what comes before the first one is not examined.
 BEGINS: Final = (
     "SELECT log_topic, log_partition, min(log_offset) AS floor FROM undecided GROUP BY log_topic, log_partition"
 )

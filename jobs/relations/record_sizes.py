@@ -29,6 +29,8 @@ _BODY: Final = (
 writes no headers, and the records of a batch within a few milliseconds.
 """
 
+# In steps, because each length is a varint in front of what it measures: the body needs the lengths of key and value,
+# the record that of its body.
 SIZES: Final = f"""
 WITH measured AS (
   SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, {FIRST_OF_BATCH} AS base,

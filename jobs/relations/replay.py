@@ -61,6 +61,7 @@ FROM {UNREADABLE} AND {runs} AND {IS_COMMIT} AND group_id IS NOT NULL GROUP BY {
 
 
 def _block(offset: str) -> str:
+    # Made divisible first: engines differ in whether ``/`` of two whole numbers leaves a fraction.
     return f"CAST(({offset} - {offset} % :block) / :block AS BIGINT)"
 
 
@@ -189,6 +190,7 @@ def _known(name: str) -> str:
     return f"CASE WHEN log_offset <= l.place.last_offset THEN {value} END AS {name}"
 
 
+# A null is between no two ids: rows without a group would be in no part of the groups.
 ID: Final = "coalesce(group_id, '')"
 
 NEW_GROUPS: Final = f"SELECT DISTINCT {ID} AS group_id FROM ({_records(NEW)}) AS n ORDER BY group_id"

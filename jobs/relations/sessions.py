@@ -47,6 +47,7 @@ LOST_AWAY = (
 )
 
 
+# Members and departures are counted in one pass with the first join: as many of both means that nobody is left.
 STAYS = """
 SELECT group_id, log_partition, log_offset, first_ms, left_ms FROM (
   SELECT m.group_id, m.joined.partition AS log_partition, m.joined.offset AS log_offset,

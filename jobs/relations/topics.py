@@ -202,6 +202,7 @@ def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
         return GivenTopics() if lines is None else lines.given
     if not _names_known_topics(tables, cluster) and (known := stored_topics(tables, cluster)) is not None:
         return known.given
+    # Whether the history is whole, and from when on, shows at its beginning: the rest need not be decoded for it.
     begin = None if seen.begin is None else Snapshot([], seen.begin.at)
     rows = tables.rows(f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} ORDER BY log_offset LIMIT 100", cluster=cluster)
     topics = fold_metadata_log(_records(rows), begin).given
@@ -227,6 +228,7 @@ def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory 
     firsts = {row["log_partition"]: row["log_offset"] for row in rows}
     offsets = ", ".join(str(offset) for offset in sorted(set(firsts.values())))
     records = _naming_records(tables, cluster, f"AND log_offset IN ({offsets})") if firsts else ()
+    # One query asked for all partitions, so that it found these offsets in others, too.
     first_of = {first.at.partition: first for first in records if firsts.get(first.at.partition) == first.at.offset}
     logs = {}
     for partition, first in sorted(first_of.items()):
@@ -244,6 +246,7 @@ def _names_known_topics(tables: TableReader, cluster: str) -> bool:
         assigned = dict.fromkeys(partitions, record.at.timestamp_ms) | assigned
     if not ids and not assigned:
         return True
+    # Topics of two clusters can have one name and size, but not one id: ids decide where records have them.
     column, values = ("topic_id", ids) if ids else ("topic", {name for name, _ in assigned})
     known = tables.rows(
         "SELECT t.topic AS topic, t.partitions AS partitions, t.since.timestamp_ms AS since_ms "
@@ -461,6 +464,7 @@ def snapshot(tables: TableReader, cluster: str) -> KeptSnapshot | None:
         if row["name"] in decoded - faulty
     )
     if log["first"] is not None:
+        # A snapshot that ends before the log begins leaves a hole; of the others the oldest replaces least of the log.
         ends = [snapshot_end for snapshot_end in ends if snapshot_end[0] >= log["first"] > 0]
     elif ends:
         ends = [snapshot_end for snapshot_end in ends if snapshot_end[0] == ends[-1][0]]
@@ -470,6 +474,7 @@ def snapshot(tables: TableReader, cluster: str) -> KeptSnapshot | None:
     try:
         time_ms = snapshot_time_ms(header)
     except DecodeError:
+        # What a snapshot says of topics holds without the time in its header.
         time_ms = -1
     return KeptSnapshot(name, LogPosition(partition, end - 1, time_ms), run_id)
 

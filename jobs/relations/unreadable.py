@@ -68,6 +68,7 @@ def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple
             # Offset and row number rise together in a run, so that their difference is the same for all of it.
             "SELECT log_topic, log_partition, log_offset, log_offset - row_number() OVER ("
             f"PARTITION BY log_topic, log_partition ORDER BY log_offset) AS run FROM {some}) AS placed "
+            # One row above the limit shows that there are too many, without counting them first.
             f"GROUP BY log_topic, log_partition, run ORDER BY log_topic, log_partition, first LIMIT {MOST_RUNS + 1}",
             **given,
         )

@@ -8,6 +8,7 @@ from coordinator_core.records import GROUP_LOG
 from jobs.relations.gaps import COMMITS
 from jobs.tables.reader import TableReader
 
+# A marker that a later run brings decides commits of earlier ones: it revises their rows, and adds none of its own.
 UNKNOWN_COMMITS: Final = (
     "SELECT run_id FROM $offset_commits WHERE cluster = :cluster AND run_id > :known LIMIT 1",
     "SELECT run_id FROM $log_records WHERE cluster = :cluster AND revised_by > :known "
