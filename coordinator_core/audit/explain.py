@@ -183,6 +183,7 @@ class _Moves:
     """The assignments of one log by the offsets at which they begin and end: a long history is not searched through."""
 
     def __init__(self, rows: Sequence[AssignmentRow]) -> None:
+        # Sorted by the offset of each end: a rebalance is a range of it, found by two searches.
         ends = [(at.offset, index) for index, row in enumerate(rows) for at in (row.since, row.until) if at is not None]
         self._rows, self._ends = rows, sorted(ends)
 

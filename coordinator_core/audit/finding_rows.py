@@ -470,4 +470,5 @@ def listed(rows: Iterable[FindingRow], group_id: str | None = None) -> list[Find
 
 def score(kind: FindingKind, value: int, threshold: int) -> float:
     """Return how urgent a finding is: the weight of its kind times value / threshold (at most MOST_OVER)."""
+    # A threshold of "any" is 1; where it is what was measured, as of states that still last, it may be 0.
     return round(float(kind.weight * min(value / max(threshold, 1), MOST_OVER)), 1)

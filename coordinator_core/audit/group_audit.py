@@ -144,6 +144,7 @@ class GroupAudit:
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
         """Take in the group's next record, in offset order; return the rows that it makes final. Raises nothing."""
         history, rules, targets = self._history, self._rules, self._targets
+        # Offset commits change neither members nor epochs: only history and the rules of committers look at them.
         if record.type <= RecordType.OFFSET_COMMIT:
             history.note_commit(record)
             return [*rules.on_commit(record)]

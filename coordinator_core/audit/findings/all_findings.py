@@ -40,6 +40,7 @@ def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
     of_logs = defaultdict[bool, list[Violation]](list)
     told = {span.at for span in work_owners.two_owners_of(history)}
     for row in history.violations:
+        # Their own finding says it with the members and the time: it is not told twice.
         is_told = row.rule == Rule.ASSIGNED_TO_TWO and row.at in told
         if row.rule not in NOTICES and not is_told:
             of_logs[row.rule.in_share_state].append(row)

@@ -204,6 +204,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes) or not _alike(history, moment):
             continue
         # Each member that joined may get a share that is rounded up.
+        # -(-a // b) rounds up.
         needed = moment.joined * -(-moment.units // len(moment.loads))
         surplus = moment.left_to_others - needed
         if surplus > 0:

@@ -41,6 +41,7 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
     for commit in history.commits:
+        # Where two writers take turns, each goes back from what the other one wrote: no rebalance did it.
         if is_by_turns(commit, limits):
             continue
         for rewind in commit.rewinds:

@@ -167,6 +167,7 @@ def _waves(history: GroupHistory, limits: Thresholds) -> Iterator[list[_Restart]
 
 def _is_deploy(wave: Sequence[_Restart], limits: Thresholds) -> bool:
     clients = {session.name for session in wave}
+    # A deploy restarts a client once, or twice where it is rolled back: one that comes and goes more often fails.
     return min(len(clients), _moments(wave)) >= limits.rolling_deploy_clients and len(wave) <= 2 * len(clients)
 
 
@@ -195,6 +196,7 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
                 continue
             if (gone.member_id, gone.left) in too_slow:
                 continue
+            # 0 <=: where the clock of the next coordinator is behind, the time between says nothing.
             if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
                 yield _Restart(name, gone, gone.left, back.joined)
 

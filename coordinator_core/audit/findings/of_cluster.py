@@ -120,10 +120,12 @@ def about_cluster(
         since_ms = 0 if row.kind in OF_ALL_TIMES else row.since_ms - SAME_MINUTE_MS
         return row if shows_all(since_ms) else row._replace(history_complete=False)
 
+    # In this order: what was away explains the sessions that were lost then, and these the storms.
     away = list(coordinator_away(signs.lives, signs.lost, topics, limits))
     still = list(stood_still(in_order(signs.sessions), limits, away))
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
+    # A deploy that makes a storm is part of that one.
     storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)])
     storms = [storm._replace(row=known(storm.row)) for storm in storms if storm.row.kind not in limits.off]
     rows = [*map(known, [*away, *still, *short_lived(signs.stays, limits)]), *(storm.row for storm in storms)]

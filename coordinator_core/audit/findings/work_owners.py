@@ -80,6 +80,7 @@ def two_owners_of(history: GroupHistory) -> Iterator[TwoOwners]:
                 by_position[second.since].append((first, second))
     for at, pairs in sorted(by_position.items()):
         ends = [_earlier(first.until, second.until) for first, second in pairs]
+        # Of one record, units may be given back at different times: the span ends with the last of them.
         known = [end for end in ends if end is not None]
         yield TwoOwners(at, tuple(pairs), max(known, key=lambda end: end.offset) if len(known) == len(ends) else None)
 

@@ -51,6 +51,7 @@ class CommitCountFold:
             self.first_ms = timestamp_ms
         self.last_ms = max(self.last_ms, timestamp_ms)
         if self.last_ms // self.length_ms - self.first_ms // self.length_ms >= MOST_INTERVALS:
+            # Each length divides the next one, so that the counts so far only have to be added up.
             self.length_ms = fitting_length(self.first_ms, self.last_ms, self.length_ms)
             self.counts = dict(_added(self.counts.items(), self.length_ms))
         begin_ms = timestamp_ms - timestamp_ms % self.length_ms
@@ -128,6 +129,7 @@ class TrailFold:
         if 0 <= time_ms < self.newest_ms:
             time_ms = self.newest_ms
         if time_ms >= self.until_ms and time_ms >= 0:
+            # What was the newest so far is the last one of its interval: it stays.
             self.points = [*self.all(number - 1), CommitPoint(time_ms, at, offset, number)]
             if len(self.points) > 2 * MOST_TRAIL_INTERVALS:
                 self._thin()
@@ -164,4 +166,5 @@ def thinned(points: Iterable[CommitPoint], length_ms: int, since_ms: int) -> lis
     there = [point for point in points if point.time_ms >= since_ms]
     places = [point.time_ms // length_ms for point in there]
     around = zip(there, [None, *places], places, [*places[1:], None], strict=False)
+    # Both neighbours in the same interval: neither the first nor the last of it.
     return [point for point, before, own, after in around if not before == own == after]

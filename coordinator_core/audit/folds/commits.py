@@ -156,6 +156,7 @@ class CommitFold:
         """
         for commit in self._open.pop(producer_id, ()):
             known = self._partitions.get(commit[:2])
+            # Commits of a transaction hold from its marker on: a plain commit that lies between the two came first.
             later = known is not None and known.last.offset > commit.at.offset
             if committed and not later:
                 self._commit(commit, ended_ms)
@@ -222,6 +223,7 @@ class CommitFold:
         known = self._partitions.get(key)
         if known is None:
             known = self._partitions[key] = PartitionFold(*key, at, at)
+        # A lower offset of a topic that was made again is no step back.
         elif known.goes_back(offset, commit.topic_id):
             if len(known.rewinds) < MOST_KEPT:
                 known.rewinds.append(Rewind(at, known.offset or 0, offset, commit.metadata))

@@ -102,6 +102,7 @@ class TopicsAtEnd(NamedTuple):
 
         ``has_lasted``: whether so much time has passed since a time until then. 0: it was not there at some time.
         """
+        # The last count has no end; each count begins where the one before ended.
         counts = [*self.earlier.get(topic, ()), (None, self.partitions.get(topic, 0))]
         begins = [None, *(until_ms for until_ms, _ in counts)]
         return min(

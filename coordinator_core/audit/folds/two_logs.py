@@ -216,6 +216,7 @@ def _begun_by(ended: GroupEpochRow, number: int | None, epochs: Iterable[GroupEp
     its log shows that it came from the other one.
     """
     begins = [row for row in epochs if row.epoch == number and _continues(ended, row)]
+    # In the classic log the number of an epoch may come again: the nearest in time is meant.
     return min(begins, key=lambda row: abs(_end_of(ended).timestamp_ms - row.opened.timestamp_ms), default=None)
 
 
@@ -264,6 +265,7 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, ho
         return went_by if row.member_id in goes_on else LEFT_OR_EXPIRED
 
     def is_now(row: MembershipRow) -> bool:
+        # A worker that goes on in the other log may have its own tombstone, just before that of the group.
         return row.left is not None and (
             row.left == at or (row.left.timestamp_ms == at.timestamp_ms and row.member_id in goes_on)
         )

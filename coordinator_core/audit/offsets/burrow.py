@@ -375,6 +375,7 @@ def after(point: LagPoint, end_before: int, before: LagPoint | None) -> LagPoint
 
 def _status(window: Sequence[TimedCommit], lag: int, lowest_end: int, now_ms: int) -> tuple[LagStatus, str | None]:
     """Return the status, or what is missing for it. The rules are tried in Burrow's order."""
+    # Before Burrow's own order: no lag is OK there, even where the commits have stopped.
     if lag == 0:
         return LagStatus.OK, None
     if len(window) < 2:

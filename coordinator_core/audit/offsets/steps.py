@@ -407,6 +407,7 @@ class _RowMaker:
         detail = None if age_ms is None else f"{duration(age_ms)} after the commit"
         how = how_removed(age_ms, past_expiry=held is not None and 0 <= held.expires_ms <= now_ms)
         windows = map(removal_window, self._commits.topic_ends.get(partition.topic, ()))
+        # In the order of the log the group's tombstone comes behind those of its offsets, at the same time.
         if any(end.timestamp_ms == now_ms >= 0 and end.offset > at.offset for end in self._commits.group_ends):
             how = with_group(how)
         elif any(since <= now_ms <= until for since, until in windows):
@@ -427,6 +428,7 @@ class _RowMaker:
 
 def _of_rewind(step: _Step, before: _Step | None) -> _Reason:
     owners = (step.owner.member_id, *step.owner.others)
+    # The member that committed may have lost the partition before: then its owner is another one.
     if step.committer is not None and owners[0] is not None and step.committer not in owners:
         return _Reason(StepCause.NOT_OWNER, f"{step.committer} committed, {owners[0]} owned the partition")
     if step.owner.others:

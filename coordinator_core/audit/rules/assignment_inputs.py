@@ -121,6 +121,7 @@ def on_regex(judged: JudgedGroup, record: ConsumerGroupRegularExpressionRecord, 
     if value is None or judged.topics is None or not judged.topics.is_whole(record.at.timestamp_ms):
         return
     version = judged.topics.at_offset(value["version"])
+    # A version of the topics without a place in the metadata log is of a snapshot: records do not name it.
     if version is None or version.at.partition < 0 or re2.error_in(regex) is not None:
         return
     names, existing = set(value["topics"]), version.image.by_name.keys()

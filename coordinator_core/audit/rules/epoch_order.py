@@ -63,6 +63,7 @@ def on_epoch(kind: EpochKind, judged: JudgedGroup, record: GroupEpochRecord, epo
     judged.arrived(epoch, at)
     metadata_hash = hash_of_topics(record, judged.group.state, epochs.metadata_hash or None)
     _metadata_hash(kind, judged, metadata_hash, epochs.metadata_hash, at)
+    # A later value of an epoch is seen by replay, which tells of one that went back.
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
@@ -173,6 +174,7 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
     assert isinstance(state, EpochGroup)
     epoch = value["assignmentEpoch"]
     lacking = sorted(state.members.keys() - state.targets.keys())
+    # While the group has moved on, the target is of an older epoch: new members are not in it.
     if lacking and facts.whole and epoch == state.group_epoch:
         judged.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
     if facts.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:

@@ -34,6 +34,7 @@ class Holders:
                 return []
         elif before:
             del self.held[member_id]
+        # Only what changes is released and taken: ``held - before`` and ``before - held``, one set operation a topic.
         for resource, partitions in before.items():
             gone = partitions - held[resource] if resource in held else partitions
             if gone:

@@ -20,6 +20,7 @@ def begin(judged: JudgedGroup, record: CoordinatorRecord) -> None:
     """Take in a record: it begins an operation, or belongs to the one under way."""
     operation = judged.facts.operation
     if operation is not None:
+        # Records of one time and batch are one operation; only the next record tells that it is over.
         if operation.batch == record.batch and operation.time_ms == record.at.timestamp_ms:
             return
         end(judged, operation)

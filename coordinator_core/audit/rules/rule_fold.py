@@ -51,6 +51,7 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
         **_handlers(CONSUMER_KIND),
         **_handlers(SHARE_KIND),
         **_handlers(STREAMS_KIND),
+        # The handlers below replace those of ``_handlers`` for the same types: they call them, and judge more.
         RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(
             topics.on_share_target, topics.share_target_before
         ),

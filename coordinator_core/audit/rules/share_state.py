@@ -37,6 +37,7 @@ def _broken(known: KnownBefore, record: ShareStateRecord) -> Iterator[tuple[Rule
         return
     is_snapshot = record.type == SHARE_SNAPSHOT
     yield from _wrong_batches(record)
+    # Without all earlier records only what the record says by itself can be judged.
     if known.lost is not None:
         return
     before, after = known.state, next_state(known.state, record)

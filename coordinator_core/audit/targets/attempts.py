@@ -80,6 +80,7 @@ class Attempts:
         profiles = self.profiles()
         for (profile, release), assignor, (spec, how) in product(profiles, self.assignors(), self._specs(view, image)):
             yield Attempt(view, spec, assignor, profile, fitted + how, release)
+        # Other orders are tried as the likeliest release alone: each order times each release would be too many runs.
         profile, release = profiles[0]
         for names in islice(self._names(), MOST_NAME_ORDERS):
             named = f"{fitted}; topics in the order in which {next(iter(names))} named them"
@@ -130,6 +131,7 @@ class Attempts:
         if member is not None and member.value is not None and "serverAssignor" in member.value:
             old = asked.get(self.operation.replaced or member.key["memberId"])
             return [votes.preferred(old, member.value["serverAssignor"])]
+        # None: the member that asked for nothing. With a tie, which name wins depends on whose heartbeat it was.
         return [votes.preferred(name, name) for name in (None, *votes.counts)]
 
     def _specs(self, view: View, image: TopicImage, names: Names | None = None) -> Iterator[tuple[GroupSpecs, str]]:

@@ -102,7 +102,9 @@ class TargetAuditor:
         memory = self.memory
         operation = cut(kind, end, memory.pending)
         first = memory.pending[operation.start] if operation.start < len(memory.pending) else end
+        # Asked before the operation is settled: what a conversion copies lies before the end of the classic group.
         gap = self._gap(end) if operation.copied else None
+        # What precedes the operation in its batch had changed the group before its assignor ran.
         self._settle(operation.start)
         state = self.group.state
         assert isinstance(state, EpochGroup)
@@ -156,6 +158,7 @@ class TargetAuditor:
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
         else:
             rows = [_of_another_protocol(record, protocol_type)]
+        # After the verdict, which compares this generation with the one before.
         memory.classic.keep(record.at.offset, value)
         if not rows:
             return rows
@@ -207,6 +210,7 @@ class TargetAuditor:
             return
         memory = self.memory
         value: GroupEpochValue = record.value
+        # A bool is the index: records with a metadata hash begin at the second of these epochs.
         begins = value["epoch"] == FIRST_EPOCHS["metadataHash" in value]
         members = [earlier for earlier in memory.pending if earlier.type == kind.member]
         first = members[0] if all(earlier.value is not None for earlier in members) and members else None

@@ -125,6 +125,7 @@ class ConnectAudit:
                 continue
             first = first or (attempt, result)
             if self._is_recorded(result):
+                # From the rest of the same iterator: what it has tried so far did not give the round.
                 readings = self._readings(attempt, result, attempts)
                 self._remember(attempt, result, fits=True)
                 self._keep(readings)
@@ -178,6 +179,7 @@ class ConnectAudit:
         broken = broken_invariants(
             spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
         )
+        # Not from the sets of ``target``: what is listed twice is in them once.
         broken += self._listed_twice()
         is_proven = self._knows_inputs()
         judged = judge(spec, NO_TOPICS, expected, recorded, broken, str, has_one_result=is_proven)
@@ -252,6 +254,7 @@ class ConnectAudit:
         last_round = (self.memory.connectors, self.memory.assignor)
         announced = assignment.delay_ms
         longest = max(self.memory.longest_delay_ms, announced)
+        # No record has the workers' scheduled.rebalance.max.delay.ms; a delay that was announced is at most that.
         max_delays = list(dict.fromkeys((self.settings.connect_max_delay_ms, longest, announced)))
         # What earlier rounds left open is carried along: each reading of them may be the one that this round fits.
         for before, kept in (last_round, *((other.connectors, other.assignor) for other in self.memory.others)):
@@ -368,6 +371,7 @@ def _remaining(
     choices: list[list[tuple[str, int | None]]] = []
     for name, count in counts.items():
         options: list[tuple[str, int | None]] = [(name, count)]
+        # Tasks of a connector are numbered from 0 without a hole: fewer tasks are without the last ones.
         while count and (name, count - 1) in stopped.tasks and (name, count - 1) not in started.tasks:
             count -= 1
             options.append((name, count))
@@ -381,6 +385,7 @@ def _remaining(
 
 def _exact(assignment: LeaderAssignment) -> LeaderAssignment:
     """As comparable values, orders included."""
+    # Decoded assignments have lists, computed ones may have tuples: these are never equal.
     return replace(
         assignment,
         connectors=tuple(assignment.connectors),

@@ -137,6 +137,7 @@ class ClassicAudit:
         if self.protocol == STREAMS_PROTOCOL:
             return self._streams(blobs)
         self.clients = leader_clients(self.value)
+        # A leader of these clients cannot read a subscription that is too short: it assigns to the others alone.
         if LEAVES_OUT_SHORT.intersection(self.clients):
             blobs = {member: blob for member, blob in blobs.items() if blob[1] is not None or not blob[0].is_short}
         self.joined = {
@@ -292,6 +293,7 @@ class ClassicAudit:
         """Return what each member may be given by any of the views."""
         partitions: dict[str, int] = {}
         for view in self.views:
+            # Each member only has to have what some view allows: no view is known to be the right one.
             for name in {topic for had in self.joined.values() for topic in had.topics} & view.image.by_name.keys():
                 partitions[name] = max(partitions.get(name, 0), view.image.by_name[name].partitions)
         return {
@@ -340,6 +342,7 @@ class ClassicAudit:
         for view in self.views[self.views.index(fitting.view) + 1 :]:
             if view.unknown != fitting.view.unknown:
                 continue
+            # Views before the record come newest first; one that is newer again is of another clock, and comes last.
             if view.at > oldest or not _is_exact(self._round(JAVA, view, fitting.memory), self.logged):
                 break
             oldest = view.at
@@ -355,6 +358,7 @@ class ClassicAudit:
         """The same generation again: a static member came back under another id, or nothing changed at all."""
         before = self.memory.assignments
         changed = [member for member, assignment in members.items() if before.get(member, assignment) != assignment]
+        # By their assignments: a static member that came back has another id, and what the one that left had.
         came = sorted(members[member] for member in members.keys() - before.keys())
         gone = sorted(before[member] for member in before.keys() - members.keys())
         if not changed and came == gone:

@@ -95,6 +95,7 @@ class WorkerTargetAudit:
         return row
 
     def _computed(self) -> TargetAuditRow:
+        # A worker joined or left while it was computed: only inputs with all workers of the target can be its own.
         inputs = [each for each in self.inputs if each.work is not None and self.recorded.keys() <= each.workers.keys()]
         if not inputs:
             self._remember_likely([])

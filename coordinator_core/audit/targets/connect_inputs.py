@@ -125,6 +125,7 @@ class WorkerTargetState:
         """
         old = [kept for kept in self.memories if kept.epoch != superseded]
         known = new + [kept for kept in old if all(kept.memory != other.memory for other in new)]
+        # Running sums, the newest memory first: what is beyond the bound are the oldest ones.
         sizes = accumulate(1 + len(kept.memory.assigned.units()) for kept in known)
         fit = sum(1 for size in sizes if size <= MOST_REMEMBERED)
         self.memories = known[: min(fit, MOST_MEMORIES)]

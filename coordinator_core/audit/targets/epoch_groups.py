@@ -391,6 +391,7 @@ class EpochTargetAudit:
         wanted = {
             member: everyone if spec.homogeneous else frozenset(had.topics) for member, had in spec.members.items()
         }
+        # One set for each subscription: in a large group most members have the same one.
         by_topics = {topic_ids: _partitions(spec, self.image, topic_ids) for topic_ids in set(wanted.values())}
         return {member: by_topics[topic_ids] for member, topic_ids in wanted.items()}
 

@@ -134,6 +134,7 @@ class MemberOrders:
         split = next((i for i, later in enumerate(self.changes) if later.offset >= compacted), len(self.changes))
         members: MemberMap = TimelineHashMap(STRING)
         for change in (*_compacted(self.changes[:split]), *self.changes[split:]):
+            # For a current assignment, be it a tombstone, Kafka puts the member again: that can make the map grow.
             if change.present or (not change.metadata and change.member_id in members):
                 members[change.member_id] = None
             elif change.metadata:
@@ -148,6 +149,7 @@ def can_matter(members: Sequence[str]) -> bool:
     HashMap that is filled from it.
     """
     least = MINIMUM_CAPACITY
+    # Kafka multiplies with its load factor where it would have to divide: a table holds 4/3 of its slots.
     while len(members) * 3 > least * 4:
         least *= 2
     mask = grown(DEFAULT_CAPACITY, len(members)) - 1

@@ -89,6 +89,7 @@ def breaks_stickiness(
     quota, more = divmod(len(there), len(joined))
     largest = max(now.values(), key=len)
     smallest = min(now.values(), key=len)
+    # A share may be short while its owner still has what is withheld: the next round gives it out.
     if len(largest) > quota + (more > 0) or (not withheld and len(smallest) < quota):
         yield f"{len(there)} partitions for {len(joined)} members: one has {len(largest)}, one {len(smallest)}"
     if not racks_first:
@@ -103,6 +104,7 @@ def _taken_needlessly(
     more: int,
 ) -> Iterator[str]:
     had = sorted((len(work & there) for work in held.values()), reverse=True)
+    # Fewest are taken if those that had most keep the larger shares, of which there are ``more``.
     least = sum(max(0, count - quota - (place < more)) for place, count in enumerate(had))
     taken = [
         f"{described(WorkUnit('', topic, number), str)} from {member}"

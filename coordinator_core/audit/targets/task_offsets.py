@@ -82,6 +82,7 @@ def explaining(spec: StreamsGroupSpec, target: Mapping[str, Tasks]) -> StreamsGr
     """Return the input with offsets that may explain the target: who is given a task as active or standby task has
     caught up with it, and other processes have nothing of it.
     """
+    # The least end at which a process that has nothing of the task lags by more than is acceptable.
     end = spec.configs.acceptable_recovery_lag + 1
     tasks = [
         (subtopology.id, number)

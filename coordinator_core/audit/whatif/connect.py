@@ -66,6 +66,7 @@ def following(changed: Sequence[Round], until_ms: int | None = None) -> Iterator
     for round_, later in zip_longest(changed, changed[1:]):
         now = round_.at.timestamp_ms
         until = until_ms if later is None else later.at.timestamp_ms
+        # Memories of workers that left are gone: if they come back, they begin without one.
         memories = {worker: memory for worker, memory in memories.items() if worker in round_.members}
         if any(work for worker, work in running.items() if worker not in round_.members) and due_ms <= now:
             due_ms = now + round_.max_delay_ms

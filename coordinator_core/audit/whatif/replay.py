@@ -395,6 +395,7 @@ def _streams_spec(round_: Round, previous: Assigned) -> StreamsGroupSpec:
         for member, had in leader_order(round_.members).items()
     }
     configs = round_.configs
+    # With a lag of 0 only tasks that a process had a round before count as caught up; ANY_LAG lets all of them.
     if configs.acceptable_recovery_lag < ANY_LAG:
         configs = replace(configs, acceptable_recovery_lag=0)
     return StreamsGroupSpec(threads, round_.subtopologies, configs, round_.stale)
