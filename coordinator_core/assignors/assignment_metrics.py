@@ -59,6 +59,7 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
         work, former = works[member], before[member]
         loads.append(len(work))
         stay = known = len(work)
+        # The very same list: nothing of it is new, and no set has to be made.
         if former is not work:
             stay, known = sum(map(set(former).__contains__, work)), sum(map(held.__contains__, work))
         kept += stay

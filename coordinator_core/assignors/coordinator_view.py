@@ -169,6 +169,7 @@ class SubscriptionView:
         named, matched, regexes = Counter(self._named), Counter(self._matched), Counter(self._subscribed_regexes)
         if old is not None:
             named.subtract(set(old.names))
+            # The last member that gives up a regular expression takes its topics away with it.
             if old.regex and old.regex != subscriber.regex and regexes[old.regex] == 1:
                 matched.subtract(self.regexes.get(old.regex, ()))
             regexes.subtract([old.regex] if old.regex else ())
@@ -196,6 +197,7 @@ class SubscriptionView:
         if entered:
             members = TimelineHashMap.restored(STRING, members.capacity, members.items())
             members.update(dict.fromkeys(entered, Subscriber()))
+        # Members of a large group share few subscriptions: each is looked up once.
         subscriptions: dict[tuple[tuple[str, ...], str | None], tuple[tuple[str, ...], int]] = {}
         specs: dict[str, MemberSpec] = {}
         for member in presented_members(members, updates):
@@ -205,6 +207,7 @@ class SubscriptionView:
                 subscriptions[key] = self._subscription(subscriber, image)
             topics, names = subscriptions[key]
             holder = member
+            # Share groups have no static members: nobody begins there with the target of another.
             if self.type is AssignedGroupType.CONSUMER:
                 holder = _replaced(updates, self.static, member)
             specs[member] = MemberSpec(
@@ -218,6 +221,7 @@ class SubscriptionView:
         names = copied_order(STRING, subscriber.names, self.jdk)
         matched = self.regexes.get(subscriber.regex, []) if subscriber.regex else []
         if names and matched:
+            # As Kafka's UnionSet iterates: the larger set, then what only the other one has.
             large, small = (names, matched) if len(names) > len(matched) else (matched, names)
             names = large + [name for name in small if name not in set(large)]
         elif matched:

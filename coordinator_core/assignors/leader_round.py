@@ -93,6 +93,7 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
         round_: Assignment[LeaderAssignment] = assign(protocol, spec, TopicImage.of(()), profile)
         works = target(spec.members, round_.members)
         of_leader = round_.members[spec.leader]
+        # What was stopped is assigned in the next round only: until none stops anything, the target is not whole.
         if of_leader.error != NO_ERROR or not any(
             assignment.revoked_connectors or assignment.revoked_tasks for assignment in round_.members.values()
         ):

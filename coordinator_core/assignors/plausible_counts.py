@@ -52,6 +52,7 @@ class PlausibleCounts(NamedTuple):
         ``recorded`` is how many partitions and tasks the records of its assignment list. A group that has far more to
         assign is one that only a number in its log makes large.
         """
+        # Before anything is assigned: the numbers alone would take memory and time.
         total = 0
         for problem, count in self._counts(spec, image):
             if problem is not None:

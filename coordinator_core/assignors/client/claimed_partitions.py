@@ -89,6 +89,7 @@ def latest_of_two(view: LeaderView, data: Sequence[MemberData], memory: int | No
             rival_generation = generation_or_none(view.specs[rival].generation)
             if generation < rival_generation:
                 continue
+            # Two claims of one generation: neither of them counts, and the partition is given anew.
             if generation == rival_generation:
                 contested.add(partition)
             else:

@@ -109,6 +109,7 @@ class ConstrainedAssignment:
 
     def _one_larger(self) -> None:
         self.larger += 1
+        # All larger shares are taken: who has the least share can get no more.
         if self.larger == self.larger_expected:
             self.at_min.clear()
 
@@ -186,6 +187,7 @@ class ConstrainedAssignment:
         if len(lacks) != 1 or dealt > len(free) or self.revoked or self.claims.contested:
             return 0
         for place, m in enumerate(self.below):
+            # Dealt in turns, the member at ``place`` gets every ``width``-th partition: one slice instead of a loop.
             self.work[m].extend(free[place:dealt:width])
         self.at_min += self.below
         self.below = []
@@ -298,6 +300,7 @@ class StealingAssignment:
                 raise AssignorError(
                     "IllegalStateException", "Some consumers are under capacity but all partitions have been assigned"
                 )
+            # From those with the most, each once and in turn: who has given one is no longer among the largest.
             stolen = self.work[self._at_max.popleft()].pop(0)
             self.work[m].append(stolen)
             self.transfers[stolen] = m

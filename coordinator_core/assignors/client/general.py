@@ -66,6 +66,7 @@ class TreatmentOrder:
             return None
         # Counts are negative, so that the member with most left is on top; queue[len(queue) + count] is its next
         # partition.
+        # Kafka polls the last of a set ordered by size and id: of equals the last by id, hence -m.
         left = [(-len(held), -m, self._queue(view, claims, held)) for m, held in enumerate(claims.owned) if held]
         heapify(left)
         first: list[int] = []
@@ -110,6 +111,7 @@ class MemberLoads:
         self._near: dict[tuple[int, int], Ints] = {}
         self._first = np.array(view.partitions.first[:-1], np.int64)
         self._choosers = np.array([m for m, subscribed in enumerate(view.subscribed) if subscribed], np.int64)
+        # One flat array has the topics of all choosers; ``_chosen_from`` is where those of each begin.
         chosen = [view.subscribed[m] for m in self._choosers]
         self._chosen = np.array(list(chain.from_iterable(chosen)), np.int64)
         self._chosen_from = np.array(list(accumulate((len(each) for each in chosen[:-1]), initial=0)), np.int64)
@@ -338,6 +340,7 @@ class GeneralAssignment:
         # What has one subscriber can go nowhere else.
         everything = [partition for partition in everything if shared[topic_of[partition]]]
         free = [partition for partition in free if shared[topic_of[partition]]]
+        # A member that owns all it could is settled with it, unless another may take some of that.
         self.loads.settle(
             [
                 m

@@ -126,9 +126,11 @@ class RangeProfile:
                     _assign_together(alike, work, only_in_racks=self.together_by_racks)
                 elif alike[0].by_racks:
                     alike[0].assign_ranges(work, alike[0].rack_matches)
+        # Again without racks: what found no member in its own rack.
         for topic_shares in shares:
             topic_shares.assign_ranges(work, lambda member, partition: True)
         if by_racks:
+            # Given in two passes they are out of order; Kafka sorts them only where racks counted.
             for partitions in work:
                 partitions.sort()
         return Assignment(view.result(work))

@@ -58,6 +58,7 @@ class Sticky:
         data = [self.read(member) for member in view.specs]
         if self.reads_once and len(compared := before_a_difference(view)) < len(view.order):
             for m in compared:
+                # Read before the difference showed: empty bytes take the place of user data, and None stays None.
                 data[m] = self.read(replace(view.specs[m], user_data=view.specs[m].user_data and b""))
         claims = self.claims(view, data, spec.memory)
         transfers: dict[TopicPartition, str] | None = None
@@ -84,6 +85,7 @@ class Sticky:
 
 def without_transfers(view: LeaderView, plan: Plan, transfers: Mapping[TopicPartition, str] | None) -> Plan:
     """Leave out what one member loses and another gets (Kafka)."""
+    # The last list of a client that does not say which partitions it moved is compared with what members owned.
     moved = _transfers(view, plan) if transfers is None else transfers
     given = {member: list(work) for member, work in plan.items()} if moved else plan
     for partition, member in moved.items():

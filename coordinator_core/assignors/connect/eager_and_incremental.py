@@ -245,6 +245,7 @@ def _spread(work: Iterable[E], running: Mapping[str, dict[E, None]]) -> None:
     """Assign work to the workers with the least, level by level, by worker id among equals."""
     workers = sorted(running, key=lambda worker: (len(running[worker]), utf16(worker)))
     todo = iter(work)
+    # One each to all at the lowest level; then that level is one higher, and more workers may be on it.
     while units := list(islice(todo, _lowest(workers, running))):
         for unit, worker in zip(units, workers, strict=False):
             running[worker][unit] = None

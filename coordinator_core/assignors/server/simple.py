@@ -202,6 +202,7 @@ def assignable(spec: GroupSpec, image: TopicImage, topic: str) -> list[int]:
 
 def shares(members: int, partitions: int) -> tuple[int, list[int]]:
     """Return how many members each partition is to have, and for each member, in order, how many partitions."""
+    # ceil(members / partitions): with fewer, some member would share none.
     sharing = -(-members // partitions) if partitions else 0
     precise = sharing * partitions / members
     # Rounded marks and not rounded shares: the shares then add up to all that is to be given.

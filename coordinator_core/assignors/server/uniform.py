@@ -249,6 +249,7 @@ def _fill(loads: Ints, count: int) -> Ints:
     rounds: list[Ints] = []
     level = int(loads[0])
     while count:
+        # The first ``width`` have this load or less: with one more each they reach the next level.
         width = min(int(np.searchsorted(loads, level, side="right")), count)
         rounds.append(np.arange(width))
         count -= width

@@ -111,6 +111,7 @@ class MemberShares:
         counts = self.counts
         tasks = sorted(tasks)
         base, extras = divmod(sum(counts[member] for member in members) + len(tasks), len(members))
+        # Who has more than the base has one of the larger shares already.
         extras -= sum(counts[member] > base for member in members)
         given: dict[int, int] = {}
         for task in tasks:
@@ -228,6 +229,7 @@ class Movements:
             for task in placement.active[home]
             if state.is_behind(home, task)
         ]
+        # With the fewest caught-up copies first: these tasks have the least choice.
         for _, task, home in sorted(behind):
             to = self._stand_in(task)
             placement.active[home].remove(task)
