@@ -70,6 +70,7 @@ def expect_revocation(op: Operation, group: LiveEpochGroup[Any], member: Consume
 def expect_join(op: Operation, group: LiveEpochGroup[Any], member_id: str, timeout_ms: int) -> None:
     """Expect a classic member to join again within its rebalance timeout, unless that is already expected."""
     key = join_key(group.group_id, member_id)
+    # Its time began when it was first asked: each heartbeat that asks again would prolong it.
     if key not in op.memory.timers:
         _expect(op, key, timeout_ms, group, member_id)
 

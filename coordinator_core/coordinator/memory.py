@@ -122,6 +122,7 @@ class CoordinatorState:
 
         A change of brokers' racks alone names no topic, so that cached hashes stay, as in Kafka.
         """
+        # Only a new topic can make a regular expression match more: resolutions are compared with this version.
         if created or self.new_topics_version == -1:
             self.new_topics_version = version
         for name in (*created, *changed, *deleted):
@@ -158,6 +159,7 @@ class CoordinatorState:
         group_id = record.group_id
         live = self.live.get(group_id)
         if live is None or type(live) is not group_class:
+            # A tombstone makes no group, and one of another type leaves the group alone that took its place.
             if record.value is None:
                 self.log.apply(record)
                 return

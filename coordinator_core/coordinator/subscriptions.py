@@ -57,6 +57,7 @@ class Subscriptions:
         """Whether all members have the same subscription: equal names, or one regex and no names."""
         if not self.regexes:
             return all(self.by_name.get(topic, 0) == members for topic in self.topics)
+        # A member has one regular expression at most: if the first one is that of all members, there is no other.
         if next(iter(self.regexes.values())) != members:
             return False
         return not self.by_name and all(count == 1 for count in self.by_regex.values())

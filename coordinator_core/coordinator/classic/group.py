@@ -142,6 +142,7 @@ class LiveClassicGroup:
                     member.instance_id,
                     member.client_id,
                     member.client_host,
+                    # Values before version 1 have no rebalance timeout: Kafka takes the session timeout in its place.
                     member.session_timeout_ms if rebalance_timeout in (None, -1) else rebalance_timeout,
                     member.session_timeout_ms,
                     ((logged.protocol or "", member.subscription),),
@@ -243,6 +244,7 @@ class LiveClassicGroup:
             if vote is None:
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Member does not support any of the candidate protocols")
             votes[vote] = votes.get(vote, 0) + 1
+        # max takes the first of equals, in the order of Java's map.
         return max(votes, key=votes.__getitem__)
 
     def current_topics(self) -> frozenset[str] | None:

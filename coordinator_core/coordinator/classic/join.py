@@ -123,6 +123,7 @@ def _add(
         awaiting_join=request,
         is_new=True,
     )
+    # In a first rebalance each member that comes prolongs the wait, as others may start with it.
     if group.state is ClassicGroupState.PREPARING_REBALANCE and group.previous_state is ClassicGroupState.EMPTY:
         group.new_member_added = True
     group.add(member, data["protocolType"])
@@ -157,6 +158,7 @@ def _replace_static(
     _update(group, member, request, protocols)
     if group.state is ClassicGroupState.STABLE:
         if group.protocol == group.select_protocol():
+            # The log has to have the new member id: another coordinator would know the old one only.
             rebalance.write_group(op, group, {each.member_id: each.assignment for each in group.members.values()})
             rebalance.answer_join(op, member, _rejoined(group, member, leader, request.version))
         else:

@@ -90,6 +90,7 @@ def write_group(op: Operation, group: LiveClassicGroup, assignments: Mapping[str
     }
     key: GroupMetadataKey = {"group": group.group_id}
     op.write(RecordType.GROUP_METADATA, key, value, GROUP_METADATA_VERSION)
+    # The group in memory is ahead of its record, with requests that are parked: it is not made again from it.
     op.replays = False
 
 
@@ -187,6 +188,7 @@ def complete_join(op: Operation, group: LiveClassicGroup) -> None:
     op.cancel(join_key(group.group_id))
     absent = [member for member in group.members.values() if member.awaiting_join is None]
     for member in absent:
+        # A static member keeps its place until its session ends (KIP-345).
         if member.instance_id is None:
             group.remove(member.member_id)
             op.cancel(heartbeat_key(group.group_id, member.member_id))

@@ -37,6 +37,7 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
         classic_rebalance.refuse_join(op, member, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
     for member in classic.members.values():
         classic_rebalance.refuse_sync(op, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    # Before the records of the new group: behind them its tombstone would remove that group when the log is loaded.
     op.erase(classic)
     group = LiveConsumerGroup(classic.group_id)
     log = CoordinatorShard()

@@ -187,6 +187,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
             for topic_id, epochs in partitions.items():
                 owned = self.owned.get(topic_id, {})
                 for partition in epochs:
+                    # With another epoch the partition is no longer this member's: one that came later has taken it.
                     if owned.get(partition) == epoch:
                         del owned[partition]
 

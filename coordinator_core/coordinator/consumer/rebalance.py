@@ -44,6 +44,7 @@ def update_epoch(
     subscriptions.count_member(old, -1)
     subscriptions.count_member(new, 1)
     lost = old.subscribed_topic_regex
+    # The last member that gives up a regular expression takes its topics out of the hash.
     if lost and lost != new.subscribed_topic_regex and group.subscriptions.regexes.get(lost) == 1:
         resolved = group.log.regexes.get(lost)
         subscriptions.count_resolution(() if resolved is None else resolved.topics, -1)
@@ -55,6 +56,7 @@ def update_epoch(
         epoch += 1
         op.write(*records.group_epoch(group.group_id, epoch, metadata_hash))
     group.metadata_seen(op.now, epoch)
+    # Brokers before 4.1 wrote the topics down with the group: the hash takes their place.
     if group.log.subscription_metadata is not None:
         op.write(*records.partition_metadata_tombstone(group.group_id))
     return Epoch(epoch, homogeneous)
@@ -69,6 +71,7 @@ def update_target(
         return MemberTarget(group.assignment_epoch, current_target(group, new))
     updates: dict[str, Subscriber | None] = {new.member_id: subscriber(new)}
     former = None if new.instance_id is None else group.view.static.get(new.instance_id)
+    # A static member comes in as its former self goes out: the assignor must not see both.
     if former is not None and former != new.member_id:
         updates[former] = None
     spec = group.view.spec(op.topics, updates, homogeneous=epoch.homogeneous)

@@ -49,6 +49,7 @@ def assignment_configs(op: Operation, group_id: str) -> Mapping[str, str]:
     )
 
 
+# Asked for in each heartbeat, and few groups have settings of their own.
 @lru_cache
 def _configs(
     standbys: int, warmups: int | None = None, lag: int | None = None, assignor: str | None = None
