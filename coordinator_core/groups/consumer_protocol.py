@@ -91,5 +91,6 @@ def _by_subtopology(
 ) -> dict[str, list[int]]:
     by_subtopology: dict[str, set[int]] = {}
     for task in tasks:
+        # Classic threads number their subtopologies; a streams group has the same number as a text.
         by_subtopology.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
     return {key: sorted(numbers) for key, numbers in sorted(by_subtopology.items())}

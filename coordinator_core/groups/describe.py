@@ -163,6 +163,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     """
     state, group_id = group.state, group.group_id
     if isinstance(state, ShareGroup) and state.state_partitions is not None:
+        # The group's own record names the topics that it initialised: their ids need no metadata log.
         around = replace(around, topics=with_names(around.topics, state.state_partitions.names))
     if isinstance(state, ShareGroup) and around.share_state is not None:
         unknown = unknown_share_offsets(group_id, state, around.share_state, around.topics)
@@ -211,6 +212,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         _describe_share(described, group, state, around, certainty)
     if commits_offsets(state):
         described["offsets"] = describe_offsets(offsets.committed)
+        # An open transaction of which nothing is left may hold back any of them.
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return described
 
@@ -280,6 +282,7 @@ def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) ->
     if group.type in WITH_SETTINGS and around.settings_of(group.group_id) is None:
         names = [*names, "settings"]
     state = group.state
+    # A partition without a leader (-1) is known to have no coordinator: null, and not unknown.
     if state is not None and not isinstance(state, ConnectGroup) and around.leader_for(group) is None:
         names = [*names, "coordinator"]
     if isinstance(state, StreamsGroup):

@@ -160,6 +160,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochR
     epoch = value["assignmentEpoch"]
     state.assignment_epoch = epoch
     state.assignment_timestamp = value.get("assignmentTimestamp", 0)
+    # As for the group epoch: a group that was converted at generation 0 begins below the epoch of a new one.
     if before is not None and epoch < before > INITIAL_EPOCH:
         return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
@@ -205,6 +206,7 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, 
     member_id = record.key["memberId"]
     state.targets[member_id] = target
     member = state.members.get(member_id)
+    # A member may be known by its current assignment alone: then its metadata is missing all the same.
     if member is None or member.client_id is None:
         return violation(Rule.TARGET_WITHOUT_MEMBER, record, "target assignment of a member without metadata")
     return NO_VIOLATIONS
@@ -264,6 +266,7 @@ def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict
     member's own.
     """
     partitions, epochs = assigned["partitions"], assigned.get("assignmentEpochs")
+    # Epochs go by the place of the partition: in a list of another length none can be told to be that of a partition.
     if epochs and len(epochs) == len(partitions):
         return dict(zip(partitions, epochs, strict=True))
     return dict.fromkeys(partitions, member_epoch)
@@ -282,5 +285,6 @@ def remove_current(state: EpochGroup[MemberT, TargetT], record: CurrentRecord) -
     member.member_epoch = member.previous_member_epoch = member.state = None
     member.release()
     if member.client_id is None:
+        # It was known by this record alone.
         del state.members[member.member_id]
     return NO_VIOLATIONS

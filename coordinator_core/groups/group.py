@@ -105,6 +105,7 @@ class Group:
                 self.state, self.from_start = None, True
             return seen
         if record.value is None:
+            # Held against an empty group of its own type: it may break a rule, and changes nothing of this one.
             return handler(kind.state(), record)
         simple = self.is_simple
         new_state = kind.state()

@@ -83,6 +83,7 @@ def proven_count(placed: Iterable[tuple[str, int]], at_least: int) -> int | None
 
 def _code(key: str) -> int:
     code = string_hash(key)
+    # Java's own ``abs`` of the lowest int is negative; ``Utils.abs`` makes 0 of it.
     return 0 if code == -(2**31) else abs(code)
 
 

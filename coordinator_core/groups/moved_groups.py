@@ -52,8 +52,10 @@ def _logs_left(shown: Sequence[GroupThen]) -> set[Family]:
     if classic is None or connect is None or classic.protocol_type != CONNECT_PROTOCOL_TYPE:
         return set()
     generation, epoch, target = classic.generation, connect.group_epoch, connect.assignment_epoch
+    # A move back would have made this target's epoch the generation: the classic log is the older one.
     if generation is not None and target is not None and target > generation:
         return {Family.GROUP}
+    # A move over would have made this generation the group epoch: the other log is the older one.
     if generation is not None and epoch is not None and generation > epoch:
         return {Family.CONNECT}
     return {Family.GROUP, Family.CONNECT}

@@ -102,6 +102,7 @@ class OffsetLog:
         else:
             commit = commit_of(value, record.at, producer_id)
             offsets.pending.setdefault(producer_id, {})[partition] = commit
+            # A transaction may commit offsets of several groups, and its marker names none of them.
             self.open_transactions.setdefault(producer_id, set()).add(group_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:

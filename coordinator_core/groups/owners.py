@@ -150,6 +150,7 @@ def _may_read(state: GroupState, member: Any, topic: str) -> bool:
     """Return whether a member of a streams group has tasks that may read the topic, of which nothing is known."""
     if not isinstance(state, StreamsGroup):
         return False
+    # The topic's own partitions bound the tasks only of a subtopology that reads nothing else.
     doubtful = readers(state.topology, topic) - only_readers(state.topology, topic)
     return any(doubtful & held.keys() for _, _, held in _tasks_of(member))
 
@@ -205,6 +206,7 @@ def _run_in_connect(group: ConnectGroup, connector: str) -> Iterator[_Holding]:
         if member.current is not None:
             target = group.targets.get(member.member_id)
             runs = set(units(member.current.work))
+            # Without a target in the log nothing says that a worker is to stop what it runs.
             wanted = runs if group.assignment_epoch is None else set(units(target.work if target else Work()))
             yield from _run(member, runs & wanted, connector, "")
             yield from _run(member, runs - wanted, connector, "revoking ")

@@ -168,6 +168,7 @@ def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certaint
     """
     unknown = frozenset(
         key
+        # Also keys without a record at the moment: a later one shows that there may have been one that it replaced.
         for key in {*keys.last, *keys.followed, *keys.unread, *_shown_keys(group.state)}
         if keys.is_unread(key) or not gaps.proves(keys.last_of(key), is_followed=key in keys.followed)
     )
@@ -175,6 +176,7 @@ def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certaint
     proven = frozenset(keys.present) - unknown
     state = _proven_state(group.state, proven, unknown, nothing_else=nothing_else)
     if state is not None:
+        # Keys of other types are those of another life under this id: they say nothing of the state that is shown.
         unknown = frozenset(key for key in unknown if key.type in _types(state))
     certainty = Certainty(
         exists=bool(proven) or keys.has_unread,
@@ -245,6 +247,7 @@ def _proven_epochs(state: EpochState, unknown: frozenset[RecordKey]) -> EpochSta
 
 def _without_records(state: StateT, unknown: frozenset[RecordKey]) -> StateT:
     """The state without what its unknown records set: that is as in a group of which no record was seen."""
+    # The state may be changed here: callers give a copy, and what was replayed goes on.
     unseen = type(state)()
     for record_type, names in KEYS[type(state)].group.items():
         if RecordKey(record_type) in unknown:
@@ -285,6 +288,7 @@ def _proven_connect(state: ConnectGroup, unknown: frozenset[RecordKey]) -> Conne
 def _unknown_members(family: Family, state: GroupState | None, unknown: frozenset[RecordKey]) -> tuple[str, ...]:
     """The members that may have been there: those whose metadata is unknown, and that nothing else proves."""
     if state is None:
+        # The type of the group is not known either: keys of members of every type of this log count.
         of_family = [of for group, of in KEYS.items() if (group is ConnectGroup) == (family is Family.CONNECT)]
         return tuple(sorted({key.about for of in of_family for key in unknown if key.type == of.member}))
     if isinstance(state, ClassicGroup):

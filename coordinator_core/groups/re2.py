@@ -42,6 +42,7 @@ def error_in(regex: str) -> str | None:
             if reason.startswith(words):
                 return java
         return reason.split(":")[0]
+    # Within quoted text these characters mean themselves, so that it is cut out before syntax is looked at.
     return _refused_by_the_port(_LITERAL.sub("", regex))
 
 

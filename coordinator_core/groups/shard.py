@@ -36,6 +36,7 @@ class CoordinatorShard:
             self.follow(leader_epoch)
         group = self.group(record.group_id)
         if record.type not in COMMIT_TYPES or self.family is not Family.GROUP:
+            # Timers write tombstones, too: only a value shows that a member has sent a heartbeat.
             if record.type in _HEARTBEATS and record.value is not None:
                 group.reloaded = False
             return group.apply(record)
@@ -69,6 +70,7 @@ class CoordinatorShard:
         for group in self.groups.values():
             group.from_start = False
         for producer_id in list(self.offsets.open_transactions):
+            # A lost outcome is not taken for a commit: what was pending goes, and what was committed before stays.
             self.end_transaction(producer_id, committed=False)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:

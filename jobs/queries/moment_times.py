@@ -48,6 +48,7 @@ class LogEnd(NamedTuple):
         was between the two records. Where the log does not reach the end offset, it was after the last record.
         """
         if self.left_out_ms is not None and (self.asked is None or self.left_out == self.asked):
+            # Records of one time may lie on both sides of the moment: only earlier ones are surely before it.
             return self.left_out_ms - 1
         return -1 if self.last_ms is None else self.last_ms - 1
 

@@ -111,6 +111,7 @@ def _times_of(partition: int, lives: Iterable[TopicInterval]) -> Iterator[tuple[
     for life in lives:
         there = life.partitions > partition
         begun = begun if not there or begun is not None else life.since
+        # A topic that only changed, as by more partitions, goes on: its partition has not ended.
         if begun is not None and life.ended_by != "changed":
             yield begun, life.until
             begun = None

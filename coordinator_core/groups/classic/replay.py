@@ -27,6 +27,7 @@ def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violati
     leader = state.leader = value["leader"]
     timestamp = value.get("currentStateTimestamp", -1)
     state.current_state_timestamp = None if timestamp == -1 else timestamp
+    # One record has the whole group: who is not in it has left, and no other record says so.
     members = state.members = {member["memberId"]: _member(member) for member in value["members"]}
     if before is not None and generation < before:
         return violation(Rule.GENERATION_WENT_BACK, record, f"generation {generation} after {before}")

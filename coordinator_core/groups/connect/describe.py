@@ -88,6 +88,7 @@ def common_assignor(group: ConnectGroup) -> str | None:
 def worker_ranges(group: ConnectGroup, assignor: str) -> dict[str, VersionRange]:
     """Return by worker the metadata versions that its assignor of this name supports, in the group's order."""
     return {
+        # -1 only marks metadata of the classic protocol: no assignor computes in that version.
         member_id: VersionRange(max(supported.minimum_version, CLASSIC_VERSION + 1), supported.maximum_version)
         for member_id, member in group.members.items()
         for supported in member.assignors

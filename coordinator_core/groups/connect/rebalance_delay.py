@@ -46,6 +46,8 @@ class RebalanceDelay:
         time_ms = record.at.timestamp_ms
         if leader_epoch is not None and self.leader_epoch not in (None, leader_epoch):
             delay_ms = max_delay_ms(group or ConnectGroup())
+            # When the new coordinator loaded the group is not in the log: it was between the last record of the one
+            # before and its own first one.
             self.ends = [NO_DELAY, DelayEnd(self.last_ms + delay_ms, time_ms + delay_ms)]
         self.leader_epoch, self.last_ms, self.is_certain = leader_epoch, time_ms, leader_epoch is not None
         if group is None:
@@ -74,8 +76,10 @@ class RebalanceDelay:
             return
         self.departure_epoch = (group.group_epoch or 0) + 1
         time_ms, delay_ms = record.at.timestamp_ms, max_delay_ms(group)
+        # Only a worker that ran something leaves work that could wait for it.
         if was_running and delay_ms:
             going_on = [end for end in self.ends if time_ms <= end.latest_ms]
+            # Where the last delay may be over, this departure begins the next one; while it surely runs, none begins.
             if any(end.earliest_ms <= time_ms for end in self.ends):
                 going_on.append(DelayEnd(time_ms + delay_ms, time_ms + delay_ms))
             self.ends = list(dict.fromkeys(going_on))

@@ -34,6 +34,7 @@ def group_state(group: ConsumerGroup, certainty: Certainty = CERTAIN) -> Consume
     if group.group_epoch > group.assignment_epoch:
         return ConsumerGroupState.ASSIGNING
     known = [member for member in group.members.values() if certainty.knows(CURRENT, member.member_id)]
+    # One member that is known not to be there yet is enough for RECONCILING; STABLE is said of all of them.
     if not all(is_reconciled(member, group.assignment_epoch) for member in known):
         return ConsumerGroupState.RECONCILING
     is_all = certainty.members_are_known and len(known) == len(group.members)
@@ -58,6 +59,7 @@ def preferred_assignor(group: ConsumerGroup) -> str | None:
     joined.
     """
     named = [member.server_assignor for member in group.members.values() if member.server_assignor is not None]
+    # Mostly all members ask for one assignor: only votes that differ need the order of the coordinator's map.
     if len(set(named)) < 2:
         return named[0] if named else None
     votes: TimelineHashMap[str, int] = TimelineHashMap(STRING)

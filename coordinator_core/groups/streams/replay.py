@@ -149,6 +149,7 @@ def _group_metadata(state: StreamsGroup, record: StreamsGroupMetadataRecord) -> 
         state.last_assignment_configs = _pairs(value.get("lastAssignmentConfigs") or [])
     violations = apply_group_epoch(state, record)
     if value is not None and "metadataHash" not in value:
+        # The handler of all types takes a missing hash for 0, which is a hash: records of KIP-1071 have none.
         state.metadata_hash = None
     return violations
 

@@ -201,6 +201,7 @@ class _Counts:
         """External topics of the group must agree and rule; else counts set by the application; else the largest."""
         if not group:
             return
+        # As in the broker, these are of the whole topology: a count outside of the group may decide in it, too.
         fixed = {topic.name for topic in self._repartition_topics() if topic.partitions}
         flexible = {topic.name for topic in self._repartition_topics() if not topic.partitions}
         internal = {topic: self._count(topic) for topic in group & (fixed | flexible)}
@@ -218,6 +219,7 @@ class _Counts:
                     f"doesn't match number of partitions [{count}] of the source topic."
                 )
                 raise _NotConfigurableError(TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS, detail)
+            # Later groups go by this count: a topic may be in several of them.
             self._decided[topic] = count
 
     def _decide_changelogs(self, subtopology: Subtopology) -> None:

@@ -183,6 +183,7 @@ def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | 
     for batch in reader.batches():
         beyond = first_beyond(batch, time_ms, None)
         for row in log_rows(batch.slice(0, beyond)):
+            # Brokers do not compact this log, so that a missing offset is a lost record.
             if last is not None and row.offset != last + 1:
                 state.lose(reader.partition)
             last = row.offset
@@ -285,6 +286,7 @@ class LogAnswers:
         rows.sort(key=_by_time)
         if wanted.slowest is None:
             return rows
+        # The sort is stable: those that are equally slow stay in the order of time.
         return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
 
     def members(self, groups: Collection[str]) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ def given_logs(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenLog
     logs = list(logs)
     for log in logs:
         if log.topic not in FAMILIES and log.family is Family.GROUP:
+            # A file that names no topic is of some partition of this log: which ones were given is not known then.
             partitions[GROUP_LOG] = None
         elif log.topic in GROUP_TOPICS:
             there = partitions.get(log.topic, frozenset())

@@ -327,6 +327,7 @@ def _partition(
         at_end = groups.at_end if wanted is None else partial(read_to_end, reader)
         look_for_end(reader, unreadable, last.timestamp_ms, at_end, surroundings.topics)
     if reader.gaps.last_lost_below(None) > last.offset:
+        # Nothing follows what is lost at the end: there is no record from which the log is whole again.
         surroundings.note_missing(NEVER_MS)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
     if reader.family is Family.GROUP and reader.from_start and is_whole:

@@ -122,6 +122,7 @@ class LogPartition:
 
     def _note_losses(self, last_offset: int, end: int | None) -> None:
         if self.reader.gaps.last_lost_below(end) > last_offset >= 0:
+            # Noted before the shard gives them up: the marker that decided these commits may be among what is lost.
             for group_id, offsets in self.shard.offsets.groups.items():
                 pending = {partition for commits in offsets.pending.values() for partition in commits}
                 self._undecided.setdefault(group_id, set()).update(pending)
@@ -145,6 +146,7 @@ class LogPartition:
         elif record.value is None:
             partition = _partition_of(record.key)
             self._tombstones.setdefault(group_id, {})[partition] = record.at.offset
+            # Whatever the commit said that cannot be decoded, the tombstone removed it.
             self._unread.get(group_id, {}).pop(partition, None)
 
     def _note_unreadable(self, record: UnreadableRecord | None) -> None:
@@ -183,6 +185,7 @@ class LogPartition:
             times.note(rows.column("timestamp"))
             keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null()
             is_commit = are_commits(keys)
+            # Kept as bytes, each once, and decoded at the end: later records are many, and their keys few.
             self._commit_keys.update(keys.filter(is_commit).unique().to_pylist())
             group_keys.update(keys.filter(pc.invert(is_commit)).unique().to_pylist())
             self._has_transactions |= _has_transactions(rows)

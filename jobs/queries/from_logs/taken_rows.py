@@ -31,6 +31,7 @@ class SeenTimes:
         known = times_ms.filter(pc.greater_equal(times_ms, 0))
         if len(known):
             self.first_ms = known[0].as_py() if self.first_ms is None else self.first_ms
+            # The latest time is not always that of the last record: each leader writes by its own clock.
             self.last_ms = max(pc.max(known).as_py(), self.last_ms or 0)
 
     def known(self) -> list[int]:
@@ -57,6 +58,7 @@ def taken_rows(part: pa.RecordBatch, family: Family, wanted: str | None) -> Iter
     if wanted is not None and family is Family.GROUP and (is_commit := commits_in(part)).sum() >= FEW:
         taken[is_commit] = ~_of_others(part.filter(pa.array(is_commit)), wanted)
         is_gap = np.diff(ints(part.column("offset"))) != 1
+        # is_gap[i] lies between rows i and i + 1: both are taken, so that no row stands for missing offsets.
         taken[1:] |= is_gap
         taken[:-1] |= is_gap
         taken[[0, -1]] = True

@@ -117,6 +117,7 @@ class StoredAnswers:
         converted = self._may_be_converted(wanted.group_id)
         stored = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
         rows = self._with_lines([row for row in stored if row.group_id not in converted], wanted.group_id)
+        # Only what goes on is measured by the ends of the logs, which takes further questions to the tables.
         rows = self._so_far(rows) if any(row.is_open for row in rows) else rows
         for group_id in converted:
             history = self.history(group_id)

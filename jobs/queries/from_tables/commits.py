@@ -150,6 +150,7 @@ class CommitsThen:
         """
         doubtful = any_of(of for of, extent in self._extents.items() if not extent.gaps.lists_all)
         gaps = {of: extent.gaps for of, extent in self._extents.items()}
+        # Where nothing is lost, the last record of a partition proves itself unless something follows it or is pending.
         may_be_lost = any_of(of for of, gap in gaps.items() if gap.lost >= 0 or gap.lost_later)
         later_rows = followed(self._extents)
         later = (

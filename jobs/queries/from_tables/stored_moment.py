@@ -257,6 +257,7 @@ class StoredGroups:
         is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
         later = {} if is_whole else self._records.later_keys()
         followed_commits = {} if is_whole else self._unread.note_later(later)
+        # Groups that only later or unreadable records name may have been there, too: they have no rows to come with.
         others = {*later, *self._unread.by_group, *followed_commits}
         parts: Iterable[tuple[GroupKey, GroupCommitsThen | list[Row] | None]] = merge(
             self._records.by_group(),
@@ -331,6 +332,7 @@ class StoredShareLog:
         holes, decoder = self._holes(), RecordDecoder(Family.SHARE)
         hole = next(holes, None)
         for row in rows:
+            # Holes come in the order of the rows: what was lost is taken in before the record behind it.
             while hole is not None and hole <= (row["log_partition"], row["log_offset"]):
                 log.lose(hole[0])
                 hole = next(holes, None)
@@ -373,6 +375,7 @@ class StoredMoment:
         self._tables, self._cluster = tables, cluster
         self._selected = Selection(tables, cluster, GROUP_TOPICS, group_id)
         self._extents: Extents = {}
+        # The times of the moment ask how the logs end, and so fill the extents on the way.
         self._times = MomentTimes.looked_up(moment, self._read)
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
@@ -393,6 +396,7 @@ class StoredMoment:
         self._extents |= extents
         ends = [*log_ends(extents)]
         if topics == [CONNECT_LOG] and ends:
+            # Only where an offset cuts a log does its extent have a last time, and offsets say nothing of this log.
             times = newest_times(self._tables, self._cluster, CONNECT_LOG, at.time_ms)
             return [end._replace(last_ms=times.get(end.partition)) for end in ends]
         return ends
