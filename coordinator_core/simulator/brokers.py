@@ -72,6 +72,7 @@ class Brokers:
 
     def start(self, broker: int, offset: int) -> Iterator[MetadataRecord]:
         """Yield the records with which a broker registers and is unfenced; ``offset`` is that of the first one."""
+        # The epoch of a broker is the offset of its registration.
         self._epochs[broker] = offset
         life = self._lives[broker] = self._lives.get(broker, 0) + 1
         incarnation = ("incarnation", broker) if life == 1 else ("incarnation", broker, life)

@@ -131,6 +131,7 @@ class CommitStream:
     def markers(self, until: int) -> Markers:
         """Return the ends of transactions before ``until`` that no call returned before."""
         over, outcomes = self._ends(self.ended, self.written)
+        # The ends are in order: a transaction is over before the next one begins, as scenarios ensure.
         count = int(np.searchsorted(over, until))
         decided = np.flatnonzero(outcomes[:count] != OPEN)
         marked = Markers(over[decided], self.ended + decided, outcomes[decided])
@@ -277,6 +278,7 @@ class CommitStreams:
             batches = batches.with_markers(marked)
             # By time, and at one time by stream: markers, which stand behind all commits, go to those of their stream.
             order = np.lexsort((batches.streams, batches.times))
+            # Chunks are cut by batches: records by streams is the mean number of records in one.
             size = max(1, CHUNK_ROWS * len(self.streams) // len(columns.heads))
             for low in range(0, len(order), size):
                 chunk = CommitChunk(batches.take(order[low : low + size]), columns)
@@ -302,6 +304,7 @@ class CommitStreams:
             key = encode_key(RecordType.OFFSET_COMMIT, {"group": group_id, "topic": topic, "partition": partition})
             before, middle, after = value_parts(topic_id)
             size = len(before) + 8 + len(middle) + 8 + len(after)
+            # Its attributes and its time after that of the batch, both 0; then its offset after the base offset.
             body = b"\0\0" + varint(index) + varint(len(key)) + key + varint(size)
             record = varint(len(body) + size + 1)
             pieces = record + body + before, after + b"\0", len(record) + len(body) + size + 1

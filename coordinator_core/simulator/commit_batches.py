@@ -64,6 +64,8 @@ class Transactions:
 
 def producers(blocks: Ints, numbers: Ints, left_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Return the producer ids and epochs of transactions; one that is left open has a producer of its own."""
+    # A producer has one transaction at a time: behind one that never ends, its next ones could not begin. So those have
+    # ids of their own, from the upper half of the block.
     first = blocks << _BLOCK_BITS
     ids = np.where(left_open, first + _STRAY + numbers % _STRAY, first + numbers // EPOCHS)
     return ids, np.where(left_open, 0, numbers % EPOCHS)
@@ -73,6 +75,7 @@ def drawn(seeds: NDArray[np.uint64], numbers: Ints) -> Ints:
     """Return random numbers from 0 to below 2**32: the upper halves of SplitMix64's numbers with these seeds at
     these places.
     """
+    # SplitMix64 adds the same number at each step: so the state at any place is one product, without those before it.
     state = seeds + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -162,6 +165,7 @@ class StreamColumns:
     def producers(self, streams: Ints, numbers: Ints) -> tuple[Ints, Ints]:
         """Return producer ids and epochs of the transactions of these commits; -1 where there is none."""
         blocks = self.blocks[streams]
+        # The lots of ``Transactions.outcomes`` again: both have to call the same transactions open.
         left_open = drawn(self.seeds[streams], numbers) < self.left_open[streams]
         ids, epochs = producers(blocks, numbers, left_open)
         return np.where(blocks < 0, -1, ids), np.where(blocks < 0, -1, epochs)
@@ -198,6 +202,7 @@ class CommitChunk:
         # its first record does, as the header stands before that.
         _, record_edges, data = joined.buffers()
         starts = np.frombuffer(record_edges, np.int32)[np.concatenate([[0], record_ends])].astype(np.int64)
+        # A copy, as nobody may write into Arrow's buffers.
         octets = np.frombuffer(data, np.uint8)[: starts[-1]].copy()
         view = memoryview(octets.data)
         crcs = [crc32c.crc32c(view[low + CRC_FROM_V2 : high]) for low, high in pairwise(starts.tolist())]

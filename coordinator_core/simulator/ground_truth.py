@@ -225,6 +225,7 @@ class GroupTruth:
                 self.pending = [cause for cause in self.pending if cause.kind not in _MEMBERSHIP]
             return
         epoch = value["generation" if group_type == CLASSIC else "epoch"]
+        # Written again within a generation, which opens nothing: a static member came back under another id (KIP-345).
         if group_type == self.type and epoch == self.epoch:
             self.recorded = dict(self.members)
             self.losers &= self.members.keys()

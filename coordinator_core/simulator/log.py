@@ -72,6 +72,7 @@ class PartitionLog:
         At equal times commits precede the coordinator's records: a member that loses a partition has committed before.
         """
         for chunk in self.commits.chunks(until):
+            # Those of its last time wait: the next chunk may begin with commits of that time, which precede them.
             end = bisect_left(self.waiting, int(chunk.times[-1]), key=lambda batch: batch.time_ms)
             yield self._merged(chunk, self.waiting[:end])
             del self.waiting[:end]
@@ -161,6 +162,7 @@ class KeptRecords:
         fresh = type(former)(
             former.group_classes, former.config, former.partition, former.end_offset, log, profile=former.profile
         )
+        # The settings of groups are in the metadata log, which every broker has.
         fresh.group_configs = former.group_configs
         for record in self.records:
             fresh.follow(record)

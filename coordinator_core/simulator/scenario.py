@@ -389,6 +389,7 @@ class Scenario(Part):
         expanded = (
             (topic, name.replace(_NUMBER, str(n))) for name, topic in self.topics.items() for n in range(topic.count)
         )
+        # By identity: many names may be of one topic, which cannot be hashed, as it has a dict.
         matched = {id(topic): topic for topic, name in expanded if re2.matching(group.regex, [name])}
         return list(matched.values())
 

@@ -41,6 +41,7 @@ class SeededRandom:
 
     def below(self, limit: int) -> int:
         """Return a whole number from 0 to below ``limit``; 0 where that is not above 0."""
+        # In whole numbers, the 64 bits as a fraction of 2**64: a float would round them.
         return self.bits() * limit >> 64 if limit > 0 else 0
 
     def between(self, low: int, high: int) -> int:
@@ -49,14 +50,17 @@ class SeededRandom:
 
     def fraction(self) -> float:
         """Return a number from 0 to below 1."""
+        # A double has 53 bits: more of them would be rounded, also up to 1.
         return (self.bits() >> 11) * 2.0**-53
 
     def waiting(self, mean: int) -> int:
         """Return the time to the next event, at least 1; ``mean`` is the mean interval of the events."""
+        # Exponential, by inversion; one minus a fraction is never 0, so the logarithm exists.
         return max(1, round(-mean * math.log1p(-self.fraction())))
 
     def trials_before(self, share: float) -> int:
         """Return how many trials fail before the first that does not; the share of those that do not is above 0."""
+        # Geometric, by inversion: one draw for any number of trials.
         return 0 if share >= 1 else int(math.log1p(-self.fraction()) / math.log1p(-share))
 
     def pick(self, options: Sequence[T]) -> T:
@@ -67,6 +71,7 @@ class SeededRandom:
         """Return ``count`` different options (or all, if they are fewer), in their order."""
         left, chosen = min(count, len(options)), []
         for index, option in enumerate(options):
+            # With the chance of those still wanted among those still there: all selections are equally likely.
             if self.below(len(options) - index) < left:
                 chosen.append(option)
                 left -= 1

@@ -113,6 +113,7 @@ class Shard:
         self._parked: dict[int, Client] = {}
         self._requests = 0
         self._leaders = plan.leaders_after_start(LOG_TOPICS[family], partition)
+        # Only a coordinator that takes over reads them: without a fail-over they would fill the memory for nothing.
         self._kept = KeptRecords(family) if self._leaders else None
         self._up_at = 0
         self._ready: list[Piece] = []
@@ -147,6 +148,7 @@ class Shard:
         clock, window = self.clock, self.now + WINDOW_MS
         while clock.queue and clock.queue[0][0] < self.end_ms:
             while clock.queue[0][0] >= window:
+                # All of the window is known: the queue is in order of time, and nothing is put before the present.
                 self._flush(window)
                 window += WINDOW_MS
             clock.now, _, action = heapq.heappop(clock.queue)
@@ -239,6 +241,7 @@ class Shard:
     @contextmanager
     def _knowing_commits(self) -> Iterator[None]:
         """Let the coordinator's memory have the commits that were written without it, for as long as it needs them."""
+        # Up to a time means before it: what is committed in this very millisecond counts, too.
         self._flush(self.now + 1)
         for group_id, commits in self.commits.committed().items():
             for partition, (offset, time_ms) in commits.items():
@@ -276,6 +279,7 @@ class Shard:
         """
         if self._is_loading:
             delay = self._up_at - self.now + client.chance.between(1, RETRY_MS)
+            # Not ``self.send``: by then workers may be in the other log of a pair, as the shard of the client knows.
             client.soon(delay, partial(client.shard.send, client, api, version, data, why))
             return
         self._requests += 1
@@ -441,6 +445,7 @@ class Shard:
         timer = self.memory.timers.get(key)
         if timer is None or self._is_loading:
             return
+        # A heartbeat since then has put the deadline off.
         if timer.deadline_ms > self.now:
             self._arm(key, timer)
             return
@@ -468,6 +473,7 @@ class Shard:
 
     def _load(self) -> None:
         assert self._kept is not None
+        # A log is read before or after the cleaner came by, which leaves the newest part: groups are to be the same.
         if self._chance.below(2):
             self._kept.compact(self._chance.between(self.scenario.start_ms, self.now))
         self.memory = self._kept.load(self.memory)

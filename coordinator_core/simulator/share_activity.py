@@ -77,6 +77,7 @@ class ShareActivity:
         }
         for key in [key for key in held if key not in wanted]:
             self._end(held.pop(key), HoldEnd.MOVED if key[0] in targets else gone, now)
+        # Sorted, as a set has another order in each process, and holds are simulated in the order that they have here.
         for member_id, which in sorted(wanted - held.keys()):
             hold = held[member_id, which] = Hold(member_id, now)
             self.holds.setdefault(which, []).append(hold)

@@ -173,6 +173,7 @@ class SimulatedSharePartition:
         if leader is None or not leader.may_acquire:
             return []
         offset, end = leader.next_fetch_offset, self._records.end_offset(self._clock.now)
+        # What is in flight takes no more room if it is delivered again: only what comes behind its end does.
         room = self._settings.most_locks - leader.records_in_flight
         last = min(end, max(offset, leader.end_offset + 1 if leader.flight else offset) + max(room, 0)) - 1
         last = min(last, offset + MOST_RECORDS - 1)
@@ -210,6 +211,7 @@ class SimulatedSharePartition:
 
     def _say(self, member: _Member) -> None:
         leader = self._current_leader()
+        # Locks are in the leader's memory (KIP-932): another leader knows nothing of them.
         if leader is None or member.leader_epoch != self._leader_epoch or not member.deliveries:
             return
         said = [opinion for delivery in member.deliveries for opinion in self._opinions(delivery)]
@@ -381,6 +383,7 @@ class _Marked:
     def __init__(self, chance: SeededRandom, share: float) -> None:
         self._chance = chance
         self._share = share
+        # Kept, as a record that is delivered again is the same one.
         self._offsets: list[int] = []
         self._next = _waiting(chance, share)
 

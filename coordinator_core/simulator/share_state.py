@@ -87,6 +87,7 @@ class ShareStates:
         lifetime: ShareLifetime,
     ) -> SimulatedSharePartition:
         which = lifetime.which
+        # In any step: the topic may be gone in the end.
         topic = next(step.image.by_id[which.topic_id] for step in plan.steps if which.topic_id in step.image.by_id)
         created_ms = plan.created_ms.get(topic.name, scenario.start_ms)
         records = Records(topic.name, round(plan.rates.get(topic.name, 0.0) * 1_000), created_ms)

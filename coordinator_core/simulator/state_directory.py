@@ -36,6 +36,7 @@ class StateDirectory:
 
     def open(self, tasks: Collection[TaskId], now: int) -> None:
         """Restore just these tasks from now on; the state of others stays as it is."""
+        # Before the open tasks are exchanged: how far each one is depends on whether it was open until now.
         for task in {*self._offsets, *tasks}:
             self._offsets[task] = self.offset(task, now), now
         self.opened = frozenset(tasks)

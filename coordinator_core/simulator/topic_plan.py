@@ -171,6 +171,7 @@ class _Writer:
     def _add(
         self, time_ms: int, records: list[MetadataRecord], created: list[str], grown: list[str], deleted: dict[str, str]
     ) -> None:
+        # The version of an image is the offset of the last record in it.
         self._version += len(records)
         image = TopicImage.of(self._topics.values(), self._racks, self._version)
         away = frozenset(self.brokers.down)
@@ -185,6 +186,7 @@ class _Writer:
         else:
             topic_id, first = known.id, known.partitions
         brokers = len(self._racks)
+        # By the name alone: the partitions that a topic has stay where they are when it grows.
         start = self._chance.fork("placement", name).below(brokers)
         replicas = tuple(
             tuple((start + partition + copy) % brokers for copy in range(change.replicas))

@@ -94,6 +94,7 @@ class ClassicClient(Client):
         if not self.running:
             return
         if self.shard.now < self.frozen_until:
+            # A response that comes while the process hangs is read when it goes on.
             self.soon(0, lambda: self.answered(api, response))
             return
         error = ErrorCode(response.get("errorCode", 0))
@@ -121,6 +122,7 @@ class ClassicClient(Client):
         self._protocol = response["protocolName"]
         self._leader = response["leader"] == self.member_id
         assignments = []
+        # KIP-814: a static leader that is back learns of the members, but the group keeps its assignment.
         if self._leader and not response["skipAssignment"]:
             decided = self.assign(self._protocol, response["members"])
             assignments = [{"memberId": member, "assignment": assignment} for member, assignment in decided.items()]

@@ -137,6 +137,7 @@ class Client(ABC):
         if self.running:
             if self.script.commits is not None and self.script.commits.when_leaving:
                 self.commit(self._committed, once_more=True)
+            # The session of a static member goes on: nobody counted it while the member slept, so it begins now.
             if self.setup.instance_id is not None:
                 self._rouse()
             self.say_goodbye()
@@ -158,6 +159,7 @@ class Client(ABC):
             self._abandon_commits()
             self.frozen_until = self.shard.now + lasts_ms
             self.soon(lasts_ms, partial(self._thaw, owned, offset))
+            # Behind the commit, which is its first deed.
             self.beat_in(lasts_ms + 1)
 
     def _thaw(self, owned: Owned, offset: int) -> None:
@@ -188,6 +190,7 @@ class Client(ABC):
     def _rouse(self) -> None:
         """One that sleeps sent heartbeats all the time; the last one was just now."""
         if self._asleep:
+            # The response would put it to sleep again, and set its session timer aside.
             self._asleep, self._restless = False, True
             self.beat()
             self._restless = False
