@@ -175,6 +175,7 @@ class CommandTable(TyperGroup):
         """Run the command; print an expected error as one line on standard error."""
         try:
             return super().invoke(ctx)
+        # Click ends such a run without a word: who reads the output, as head does, has enough of it.
         except BrokenPipeError:
             raise
         except KeyboardInterrupt:

@@ -148,6 +148,7 @@ class Console:
 def _set(name: str) -> object:
     def callback(context: typer.Context, value: bool) -> bool:
         console = Console.of(context)
+        # The option may stand before the command's name or behind it: the one that is not given takes nothing back.
         setattr(console, name, value or getattr(console, name))
         return bool(getattr(console, name))
 

@@ -216,6 +216,7 @@ def describe_command(
         for described in descriptions:
             (print_json if source.json else print_description)(described)
     else:
+        # One description tells whether there are any; the others are made while they are printed.
         first = list(islice(descriptions, 1))
         refuse_unproven_list(then, first, is_whole=is_whole)
         print_all(source, chain(first, descriptions))

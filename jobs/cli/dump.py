@@ -148,6 +148,7 @@ def _without_printed(rows: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
     """Return the rows that no copy before had, and note them in ``seen``: a row is its offset, key and value."""
     is_new = []
     for row in zip(*(rows.column(name).to_pylist() for name in ("offset", "key", "value")), strict=True):
+        # Hashes are kept, not rows: keys and values of a whole log would fill the memory.
         is_new.append(hash(row) not in seen)
         seen.add(hash(row))
     return rows.filter(pa.array(is_new, pa.bool_()))
@@ -225,6 +226,7 @@ class Printer:
         def rendered(part: pa.RecordBatch) -> Lines:
             return lines(part if seen is None else _without_printed(part, seen), place)
 
+        # One thread reads batches, a second one makes their lines, and this one writes them.
         for part in _ahead(part if isinstance(part, Damage) else rendered(part) for part in _ahead(of_log)):
             if isinstance(part, Damage):
                 self.damaged(log, part)
@@ -247,6 +249,7 @@ class Printer:
         last, gaps = -1, []
         for row in read_rows(read_at, log.size, name=log.name):
             if isinstance(row, Damage):
+                # kafka-dump-log prints the header of a batch whose checksum is wrong, too.
                 if row.kind is DamageKind.CRC and len(row.data) >= HEADER_SIZE and row.data[MAGIC_AT] == 2:
                     self.print(batch_line(read_header(row.data, 0, row.position), valid=False))
                 self.damaged(log, row)

@@ -101,6 +101,7 @@ def findings_command(
         source.console.note(note)
     if failing:
         raise typer.Exit(FAILED_GATE)
+    # What was found fails in any case; only that nothing was found has to be proven.
     if named:
         rests_on_shares = any(map(rests_on_share_state, named))
         refuse_unproven(answers, "no finding that --fail-on names", group, rests_on_shares=rests_on_shares)

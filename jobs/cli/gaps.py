@@ -87,6 +87,7 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
     """
     given = [name.rpartition("-")[::2] for name in then.gaps()]
     topics = {topic for topic, _ in given}
+    # Both logs of groups have partitions of the same numbers: an offset is one of this log where it was given.
     there = {number for topic, number in given if topic == GROUP_LOG or GROUP_LOG not in topics}
     if strange := [number for number in sorted(moment.offsets) if str(number) not in there]:
         known = then.knowledge().given

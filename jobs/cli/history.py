@@ -109,6 +109,7 @@ def with_lines(entries: Iterable[Line], events: Iterable[BrokerEvent]) -> list[L
         for line in events
         if line.timestamp_ms is not None
     ]
+    # ISO 8601 in UTC with the same digits: texts are in the order of the times.
     return sorted([*lines, *entries], key=lambda entry: str(entry["time"])) if lines else list(entries)
 
 
@@ -137,6 +138,7 @@ def history_command(source: AnswerSource, group: GroupArgument, since: SinceOpti
         moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
         moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
     for moment in _share_moments(known):
+        # Offsets of two logs do not compare: at one time the group's own records come first.
         moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
     steps = group_steps(answers, known)
     ends = (TimelineEntry(at, "group ended", "no record before says what it was") for at in steps.unseen_ends)

@@ -54,6 +54,7 @@ def nightly_command(
         "input.broker_log_zone": broker_log_zone,
         "nightly.report": report,
     }
+    # Settings are read twice: the first time tells where the logs are, beside which more of them may be.
     beside = note_beside(options.chosen(**flags).input.paths, console.note)
     nightly_run.check_settings(options.chosen(beside, **flags))
     before = runner.choose(chosen := options.chosen(beside, **flags))

@@ -191,6 +191,7 @@ def with_options(shared: type[object]) -> Callable[[Callable[..., None]], Callab
         def run(**values: object) -> None:
             command(shared(**{parameter.name: values.pop(parameter.name) for parameter in shared_parameters}), **values)
 
+        # Typer reads options from the signature, so that the function gets one with the parameters of both.
         vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run

@@ -61,6 +61,7 @@ class TerminalTable:
             if shorten is not None:
                 shorten()
             whole = self._whole()
+            # Measured without a bound: within one the table would be folded, and always fit.
             if terminal.measure(whole, options=terminal.options.update(max_width=UNBOUNDED)).maximum <= terminal.width:
                 self._print_notes(terminal)
                 terminal.print(whole)
@@ -117,6 +118,7 @@ class TerminalTable:
             widest = max((name for name in widths if widths[name] > least[name]), key=widths.__getitem__, default=None)
             if widest is None:
                 return None
+            # By one character each time, so that the widest columns end up equally wide.
             widths[widest] -= 1
             excess -= 1
         return widths

@@ -54,6 +54,7 @@ def owners_command(
     groups = [one.group for one in thens]
     connectors = connector_tasks(groups)
     if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
+        # A name such as jdbc-0 may also be that of a topic or connector: those that exist go first.
         topic, partition = _as_task(topic, connectors)
     if image is None and topic not in connectors:
         source.console.warn(

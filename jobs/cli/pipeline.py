@@ -84,6 +84,7 @@ def ingest_command(
     beside = note_beside(paths, console.note)
     with options.writing(begin=True, beside=beside, **flags) as (tables, chosen):
         with console.step("taking in what is beside the logs"):
+            # It takes out of the paths what is no log: only what is left is opened as dumps.
             lines, taken, paths = beside_logs.take(tables, chosen.input, chosen.cluster, console.warn, dump_format)
         if lines is not None:
             console.note(f"broker logs: {lines} lines of the coordinator", lines=lines)
@@ -120,6 +121,7 @@ def ingest_command(
     if damaged is not None:
         count = damaged["number"]
         damage = f"{count} damaged lines or byte ranges, the first in {damaged['source']}: {damaged['error']}"
+        # Damaged lines count as rows: where there is nothing else, the path has no log at all.
         if count == ingested:
             raise InputError(f"no record was ingested: {damage}")
         console.warn(f"put into quarantine: {damage}")
@@ -176,6 +178,7 @@ def replay_command(
         with console.step("storing the committed offsets"):
             committed.run(tables, None if ends is None else ends_in_spark(tables.spark, ends, chosen.cluster))
             lag_history.run(tables)
+        # At last: findings look at the history, and at offsets and lag.
         with console.step("computing findings"):
             by_kind = findings.run(tables, chosen.findings, new_run_id())
     print_lines([_summary_line(summary, console) for summary in summaries], as_json=console.json, title="replayed")

@@ -195,6 +195,7 @@ class ServedWatch:
                         self.live.publish(line)
 
                 following.begin()
+                # Before the event: who waits for it takes the watch at once.
                 self._watch = following
                 self._has_begun.set()
                 while not self._stop.is_set():
@@ -203,6 +204,7 @@ class ServedWatch:
         except CoordinatorAuditError as error:
             console.warn(f"the watch ended: {error}")
         finally:
+            # Also after an error: the page waits for it before it answers.
             self._has_begun.set()
 
     def close(self) -> None:

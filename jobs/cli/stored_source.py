@@ -33,6 +33,7 @@ def open_stored(
         InputError: the tables do not have the named cluster, or none is named and they do not have exactly one.
     """
     chosen = settings.load(config, flags=flags, beside=beside)
+    # The default names no cluster: tables that hold only one answer without its name.
     is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags, beside))
     tables = open_reader(console, config, flags)
     cluster = choose_cluster(tables, chosen.cluster if is_named else None)

@@ -126,6 +126,7 @@ class TableOptions:
         if not (begin or tables.exists(LOG_RECORDS)):
             raise missing_table(tables.location, LOG_RECORDS.name)
         with writing(tables, timedelta(minutes=chosen.nightly.lease_minutes)):
+            # A copy of tables that are about to change must answer no question any more.
             drop_kept_copy(chosen.engine.working_copy, tables.location)
             yield tables, chosen
 

@@ -252,6 +252,7 @@ class Watch:
     def _round(self) -> list[WatchEvent]:
         """Return what happened since the last round."""
         source, groups = self._source, self.groups
+        # Taken before the logs are asked: what was written up to then is there once they are read to their ends.
         asked_ms = time.time_ns() // 1_000_000
         self._feed()
         if source.is_caught_up and source.is_settled:
@@ -274,6 +275,7 @@ class Watch:
             tell(event, is_repeated=False)
             return
         is_repeated = self._saved.is_doubtful(event)
+        # Noted before it is told and after: where a watch was killed in between, the next says that it may repeat it.
         number = self._saved.begin_line(event)
         tell(event, is_repeated=is_repeated)
         self._saved.end_line(number)
@@ -361,6 +363,7 @@ def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNa
     tallies: dict[str, GroupTallies] = {}
     for tracked in followed:
         counted = tracked.tallies.with_rows(tracked.folds.audit.open_rows())
+        # A group that moved between two logs is followed in both, and is one group in the metrics.
         known = tallies.get(tracked.group_id)
         tallies[tracked.group_id] = counted if known is None else known.joined(counted)
     return GroupFacts(
