@@ -89,12 +89,14 @@ def json_value(text: bytes | str) -> Any:
         value = json.loads(given, parse_int=_integer)
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error}") from None
+    # UTF-8 has no surrogates: only an escape can have brought one.
     if "\\u" in given and _has_surrogate(value):
         raise InputError("a text has half of a character (a lone surrogate)")
     return value
 
 
 def _check_depth(text: str) -> None:
+    # Nearly every text has fewer brackets than may be nested: then nothing has to be looked at.
     if text.count("[") + text.count("{") <= DEEPEST:
         return
     depth = 0

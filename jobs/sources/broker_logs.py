@@ -98,6 +98,7 @@ def find_broker_logs(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 def _below(folder: str) -> Iterator[str]:
     for place, folders, files in os.walk(folder):
+        # In place, as os.walk goes into what is left: folders of partitions have segments, and those may be large.
         folders[:] = sorted(name for name in folders if FOLDER.fullmatch(name) is None)
         for name in sorted(files):
             if SEGMENT.fullmatch(name) is None:
@@ -239,6 +240,7 @@ def _with_needle(block: bytes, first_line: int) -> Iterator[tuple[int, str]]:
         begin = block.rfind(b"\n", 0, needle.start()) + 1
         end = block.find(b"\n", needle.end())
         end = len(block) if end < 0 else end
+        # Counted from where the last count ended, so that each byte of a block is counted once.
         line += block.count(b"\n", counted_to, begin)
         counted_to, at = begin, end
         yield line, block[begin : min(end, begin + MOST_LINE)].decode("utf-8", "replace").rstrip("\r")

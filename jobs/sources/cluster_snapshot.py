@@ -66,6 +66,7 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
         warn(f"the snapshot has no features of broker {silent[0].broker}{count}: {silent[0].missing}")
     place = {"timestamp_ms": time_ms, "cluster_id": cluster.cluster_id}
     taken += [{**row, **place} for row in feature_rows(answers)]
+    # Both are generators: they ask only when they are read, where a refusal is caught.
     brokers = broker_rows(admin, sorted(address.broker for address in addresses))
     groups = group_rows(admin) if have_group_configs(answers) else iter(())
     for noun, asked in (("configs of brokers", brokers), ("configs of groups", groups)):

@@ -59,6 +59,7 @@ def layouts(session: Session, segments: Sequence[LogFile], split_bytes: int = SP
     The segments are sorted by log partition and offset.
     """
     followed = {before.name for before, _ in _neighbours(segments)}
+    # Headers are walked over only where a file is divided among tasks, or its end may overlap the next segment.
     wanted = [log for log in segments if log.size and (log.name in followed or is_split(log, split_bytes))]
     size = sum(log.size for log in wanted)
     # Small ones this process walks over: that takes less than the start of tasks does.

@@ -260,6 +260,7 @@ def find_logs(
         try:
             logs = [] if is_printed(path) else list(_logs_in(path, wanted, left_out, warn))
             beside = _beside(path, wanted) if logs else []
+            # One form is read of a folder: archives and texts beside segments may be copies of them.
             packed = [] if logs else _archives_in(path)
             left_out = LeftBeside() if packed else left_out
             logs += [log for archive in packed for log in _logs_in(archive, wanted, left_out, warn)]
@@ -281,6 +282,7 @@ def find_logs(
     # At last, and all together: one log partition may be printed in several files.
     files += _printed_logs(texts, wanted, warn)
     # Names of segments have 20 digits, so that the order of the texts is that of the offsets.
+    # A file that was named twice, as by itself and by its folder, is read once.
     return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
 
 

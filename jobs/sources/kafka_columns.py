@@ -35,6 +35,7 @@ def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str
     Raises:
         InputError: a table cannot be read, or has no key or value.
     """
+    # The files of a sink may differ in their columns: by itself Spark would take those of one of them.
     reader = spark.read.option("mergeSchema", "true")
     try:
         if is_delta:

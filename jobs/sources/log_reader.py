@@ -159,6 +159,7 @@ class LogReader:
         self._ignored.clear()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        # The files may be read again: each pass finds the gaps anew.
         self.losses, self.gaps = 0, self._no_gaps()
         overlap = _Overlap(self._files)
         strange: set[str] = set()

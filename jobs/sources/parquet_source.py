@@ -113,6 +113,7 @@ def _millis(times: pa.Array) -> pa.Array:
     """Return times in ms since the epoch; one without a time zone (pandas writes such) is in UTC."""
     if not pa.types.is_timestamp(times.type):
         return times.cast(pa.int64())
+    # Not safe: the parts of a millisecond that other writers have go, as Kafka's times have none.
     return times.cast(pa.timestamp("ms", times.type.tz), safe=False).cast(pa.int64())
 
 
@@ -120,6 +121,7 @@ def _type_names(types: pa.Array) -> pa.Array:
     if pa.types.is_string(types.type) or pa.types.is_large_string(types.type):
         return types
     known = pc.is_in(types, pa.array([0, 1], types.type))
+    # A number of no type, such as -1, becomes null: what a null takes is null.
     return pa.array(TIMESTAMP_TYPES).take(pc.if_else(known, types, None))
 
 

@@ -215,6 +215,7 @@ def _outcomes(columns: pa.RecordBatch, behind: Sequence[pa.RecordBatch | Damage]
         if isinstance(part, Damage) or part.column("batch_base_offset")[0].as_py() > last + 1:
             gaps.append(last + 1)
         if isinstance(part, Damage):
+            # Behind damage no marker is sure to be the one of a transaction before it.
             break
         ends += markers(part)
         gaps += holes(part)

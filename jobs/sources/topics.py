@@ -112,6 +112,7 @@ def _snapshot(files: list[LogPart], segments: list[LogPart], warn: Warn) -> Snap
         first = int(segments[0].segment[:20]) if SEGMENT.fullmatch(segments[0].segment) else 0
         # A log from offset 0 on needs no snapshot. The oldest one that reaches it leaves the log to tell most itself.
         wanted = sorted(end for end in ends if end >= first) if first else []
+    # A generator: the next snapshot is read only where the one before is not whole.
     snapshots = (_read(ends[end], end, warn) for end in wanted)
     return next((snapshot for snapshot in snapshots if snapshot is not None), None)
 

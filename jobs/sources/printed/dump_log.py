@@ -85,6 +85,7 @@ class _Reader:
             return
         begin = CONTENTS.search(text)
         head = text if begin is None else text[: begin.start()]
+        # In lower case, as older releases write keysize and isvalid where newer ones write keySize and isValid.
         fields = {found[1].lower(): found[2] for found in FIELD.finditer(head)}
         if "baseoffset" in fields:
             yield from self.finish()
@@ -137,6 +138,7 @@ class _Reader:
         offset = integer(fields["offset"], "offset")
         batch = self._batch
         if not batch or not batch["batch_base"] <= offset <= batch["batch_last"]:
+            # A part of a text may begin behind the line of its batch, or have that of another batch before it.
             batch = _batch_of_line(fields)
         batch = {"place": number, **batch}
         row = {**self._where(), **batch, "kind": "record", "log_offset": offset, **_time_of(fields)}

@@ -119,6 +119,7 @@ def _end_of_value(text: bytes) -> int:
         json.loads(given)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and given[error.pos :].lstrip(AROUND.decode()).startswith("{"):
+            # The error counts characters, and lines are cut in bytes.
             return len(given[: error.pos].encode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
         pass

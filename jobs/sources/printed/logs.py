@@ -276,6 +276,7 @@ class _Collected:
             rows, offsets = rows.take(pa.array(order)), offsets[order]
             # Where the lines were is not where they are in the log.
             damages = tuple((rows.num_rows, damage) for _, damage in damages)
+            # again[i] is the number of a row with the offset of the row before it: one record in two files.
             again = np.flatnonzero(np.diff(offsets) == 0) + 1
             for number in again.tolist():
                 if any(rows.column(name)[number] != rows.column(name)[number - 1] for name in ("key", "value")):
@@ -283,6 +284,7 @@ class _Collected:
                     raise InputError(f"{where}: two different records, so that these are not of one log")
             kept = np.delete(np.arange(len(offsets)), again)
             if len(again):
+                # moved[n] is how many of the rows up to place n go, by which damage there moves to the front.
                 moved = np.cumsum(np.isin(np.arange(len(offsets) + 1), again))
                 damages = tuple((int(number - moved[number]), damage) for number, damage in damages)
                 rows, offsets = rows.take(pa.array(kept)), offsets[kept]
