@@ -61,6 +61,7 @@ def count(tables: TableReader, gate_of: GateOf, chosen: FindingCheckSettings) ->
     if tables.exists("findings"):
         begin("unexpected_findings", *(("failing_findings",) if chosen.fail_on else ()))
         named = [kind for kind in map(str, chosen.fail_on) if kind != "any"]
+        # What another finding covers is counted once, with that one.
         told = f"score >= {chosen.min_score} AND NOT coalesce(covered, FALSE)"
         for cluster, found in _rows(tables, FindingRow, "findings", told):
             gate = gate_of(cluster)

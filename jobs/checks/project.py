@@ -186,6 +186,7 @@ def _named(kind: str, name: str) -> dict[str, str]:
 
 
 def _id(kind: str, name: str) -> str:
+    # Ids follow from names: a part that is written again is the same one to the parts that were kept.
     return str(uuid.uuid5(IDS, f"{kind}/{name}"))
 
 

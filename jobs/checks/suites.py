@@ -151,6 +151,7 @@ def run(tables: Tables, settings: Settings, now: datetime, night: str | None = N
         elif can_run():
             results += evaluate(checked, tables.location, chosen, measures=False)
         if can_run():
+            # Only where they can be judged: else the next run would take them for judged.
             note["judged"] = found.judged
     results = [result for result in results if result.check != FAILING or chosen.findings.fail_on]
     tables.create(CHECK_RESULTS)

@@ -207,6 +207,7 @@ class _Validations:
             result_format = {"result_format": "COMPLETE", "unexpected_index_column_names": key_of(CATALOG[asset])}
         outcome = definition.run(batch_parameters=frame, result_format=result_format, run_id=identity)
         self.outcomes[definition.name] = outcome
+        # Great Expectations gives results in an order of its own; they are told in that of the suite.
         order = {each.id: number for number, each in enumerate(definition.suite.expectations)}
         for result in sorted(outcome.results, key=lambda result: order.get(result.expectation_config.id, len(order))):
             if asset == project.MEASURES:

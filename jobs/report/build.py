@@ -210,6 +210,7 @@ def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[
     ]
     chosen = {index for _, index in nlargest(MOST_LAG_HISTORIES, known, key=lambda pair: pair[0])}
     return [
+        # All commits of a group are in one partition of the log: any of them names it.
         group._replace(lag=lag_of(group.line.group_id, group.offsets[0].last.partition)) if index in chosen else group
         for index, group in enumerate(groups)
     ]

@@ -106,6 +106,7 @@ def _caused_by(cause: Cause, member: MembershipRow | None) -> CausedBy:
         kind=str(cause.kind),
         member_id=cause.member_id,
         client_id=None if member is None else member.client_id,
+        # Java writes an address whose name was not looked up with a slash before it.
         client_host=None if member is None or member.client_host is None else member.client_host.lstrip("/"),
         instance_id=cause.instance_id or (None if member is None else member.instance_id),
         topics=cause.topics,

@@ -156,6 +156,7 @@ def _spells(rows: list[AssignmentRow]) -> list[Spell]:
     spells: list[Spell] = []
     held: dict[int, AssignmentRow] = {}
     for moment, following in zip(moments, [*moments[1:], None], strict=True):
+        # Ends first: what one record takes from a member and what it gives to it change together.
         for row in ends[moment]:
             held.pop(id(row), None)
         held.update((id(row), row) for row in begins[moment])
@@ -315,6 +316,7 @@ def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
     rows.sort(key=lambda each: _order(parts, each[0], each[1].joined))
     for index, row in rows[-MOST_MEMBERS:]:
         end = None if row.left is None else row.left.offset
+        # A member may have come back under its id: of its spells, those of this stay are its own.
         own = [
             spell
             for spell in spells[index].get(row.member_id, ())
@@ -357,6 +359,7 @@ def _rebalances(
     rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
     # Of equals the last one: ``because`` says so where none is worse than the others.
     worst = max(range(len(rows)), key=lambda place: (*badness(rows[place][1]), place))
+    # The worst one is kept also where it is older than the last ones.
     places = sorted({worst, *range(max(0, len(rows) - MOST_REBALANCES), len(rows))})[-MOST_REBALANCES - 1 :]
     explained = tuple(_explained(parts, doubled, [rows[place] for place in places]))
     return explained, (places.index(worst), because(rows[worst][1]))

@@ -108,6 +108,7 @@ def served_scripts() -> str:
     """Return the scripts of the served page, with the chart library and its licence."""
     parts = [f"/*\n{_vendored('uPlot.LICENSE')}*/", _vendored("uPlot.iife.min.js").partition("\n")[2]]
     texts = [(TEMPLATES / name).read_text("utf-8") for name in SERVED_SCRIPTS]
+    # One function around all of them: they use each other's names, and leave none to the page.
     return "\n".join([*parts, '"use strict";', "(() => {", *texts, "})();", ""])
 
 

@@ -412,6 +412,7 @@ class ServedTables:
             wanted.append(CHANGED)
             values |= {"first_ms": min(at_ms, asked.than_ms), "last_ms": max(at_ms, asked.than_ms)}
         has_findings = tables.exists("findings")
+        # What is not there yet cannot be joined: a row without a finding stands for it.
         counted = COUNTED if has_findings else "SELECT '' AS group_id, 0 AS findings"
         rows = list(
             tables.rows(

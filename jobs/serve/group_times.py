@@ -78,6 +78,7 @@ class TimedOwners(NamedTuple):
     @classmethod
     def of(cls, assignments: Iterable[AssignmentRow]) -> TimedOwners:
         """Return the owners; targets do not count."""
+        # Arrays of numbers take eight bytes for each: intervals of a large cluster would not fit into memory as rows.
         owned = [row for row in assignments if row.kind == "current"]
         numbers = {member_id: number for number, member_id in enumerate(dict.fromkeys(row.member_id for row in owned))}
         return cls(
@@ -143,6 +144,7 @@ class GroupTimes(NamedTuple):
     def at(self, time_ms: int, findings: int) -> GroupAt:
         """Return the group at a moment."""
         then = [row for row in self.epochs if row.opened_ms <= time_ms < row.ended_ms]
+        # Where the end of a conversion is missing, two epochs are open: the one that was opened last counts.
         epoch = then[-1] if then else None
         of_type = epoch or (self.epochs[-1] if self.epochs else None)
         owners = self.owners.at(time_ms)
