@@ -349,6 +349,7 @@ def _count_acted_on(changes: list[TopicChange], highest_assigned: int, *, was_as
 
     A topic that was deleted and created again may be assigned to no member: then the leader knew of the deletion only.
     """
+    # From the last change back: whoever acted on it has acted on those before.
     for count in range(len(changes), 0, -1):
         is_certain = count == len(changes) or (was_assigned and changes[count - 1].kind == "deleted")
         if is_certain and _acted_on(changes[count - 1], highest_assigned):

@@ -145,6 +145,7 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
         if member.state != kind.stable and not pending:
             rebalance.waited[member_id] = True
         if member.state == kind.stable and member.member_epoch == open_history.last_epoch:
+            # The last member that comes here held the others up, unless it waited itself.
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             writer.converge(at)

@@ -89,6 +89,7 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
         if open_history.type == GroupType.CLASSIC:
             open_history.ended = at
         return
+    # Before the assignments: they end what the workers ran until now.
     work = units_of_work(open_history)
     epoch = _opened(writer, new, new.generation, at)
     skipped = _read_before(writer, epoch, old, new)
@@ -202,6 +203,7 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     """
     old, new, epoch, assigned, _ = completed
     ownership, last, at = writer.open_history.ownership, writer.open_history.epoch, epoch.opened
+    # A copy, as the change that follows alters the owners in place.
     stopped = {unit: set(owners) for unit, owners in ownership.owners.items()} if _is_eager(old) else {}
     ownership.change(_counted(new, assigned.changes), at, by_name=True)
     if stopped:
@@ -276,6 +278,7 @@ def _describe_leader(writer: HistoryWriter, group: ClassicGroup) -> None:
     if leader is None or leader.told.certainty is ClientCertainty.CERTAIN:
         return
     if group.protocol_type == CONSUMER_PROTOCOL_TYPE:
+        # The leader assigns for all members: its client has written each assignment of the generation.
         blobs = ((member.subscription, member.assignment) for member in group.members.values())
         _narrow(leader, group.members[leader.member_id], assignment_writers(group.protocol or "", blobs))
 
@@ -354,6 +357,7 @@ def _complete(writer: HistoryWriter, completed: _Completed) -> None:
     if not born_empty or epoch.missing is not None:
         epoch.causes = writer.take_causes(epoch)
     if not born_empty:
+        # Before the new epoch begins: the row begins where the one before ends, of which nothing is left then.
         _add_rebalance(writer, completed)
     writer.begin_epoch(epoch)
     open_history.ownership.settle(epoch.opened, new.members)

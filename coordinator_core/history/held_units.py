@@ -136,6 +136,7 @@ NO_ASSIGNMENT = ClassicAssignment({})
 _NEVER = 2**63 - 1
 
 
+# Kept, as a group repeats in each generation what most of its members ask for.
 @lru_cache(maxsize=CACHED_BLOBS)
 def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) -> ClassicSubscription | None:
     """Return a member's subscription in a classic group; None if it cannot be read."""

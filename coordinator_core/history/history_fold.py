@@ -87,6 +87,7 @@ class GroupFold:
         at, value = record.at, record.value
         writer = self._recorder
         open_history = writer.open_history
+        # First what may be missing before this record: all that is concluded from it asks for that.
         writer.follow(record)
         open_history.note_leader(leader_epoch)
         self._note_operation(record, group_type)

@@ -195,6 +195,7 @@ class HistoryWriter:
 
     def _end_life(self, how: str, at: LogPosition) -> None:
         open_history = self.open_history
+        # Before the epoch ends: the row of a rebalance has the causes and the members of its epoch.
         self.end_rebalance("unknown" if how == END_NOT_SEEN else how, at)
         self.end_epoch(how, at)
         for membership in open_history.memberships.values():
@@ -361,6 +362,7 @@ class HistoryWriter:
         if open_history.rebalance is None:
             return
         if self._has_owners:
+            # Before the units are counted: those of a topic that is gone, or no longer subscribed, are not lost.
             open_history.ownership.forget(self.resources.wanted(at, open_history.epoch, proven))
             if outcome != "superseded":
                 open_history.ownership.end(at)

@@ -264,6 +264,7 @@ class Ownership:
         ``by_name``: a topic that is known by its name may be another one by now. One that is known by its id was there
         all the time, if its partitions have an owner again; the group may have come back to it.
         """
+        # What moves to another member is given up only if its former owner still has it then: so all ends come first.
         for changed in changes:
             for resource, gone in changed.ended:
                 self._release(resource, gone, changed.member_id, at)

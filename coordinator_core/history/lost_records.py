@@ -256,6 +256,7 @@ class Holes:
         if index < 0:
             return None
         first, last, is_lost = self._runs[place][index]
+        # A run of lost offsets may go on behind the record: what matters is the part before it.
         last = min(last, offset - 1)
         return Hole(
             LogPosition(place[1], last, time_ms), lost_offsets(first, last) if is_lost else unreadable_record(last)

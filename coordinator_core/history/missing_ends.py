@@ -145,6 +145,7 @@ def _due_of_offsets(
 ) -> Iterator[tuple[str, int, str]]:
     """Yield the same of the groups whose offsets had to be removed, as their topics were deleted since."""
     since_ms = last_ms + CLOCK_TOLERANCE_MS
+    # Backwards, so that of several deletions of one name the first stays: what it left was due first.
     gone = {topic: deleted_ms for topic, deleted_ms in reversed(topics.deletions()) if deleted_ms > since_ms}
     for group_id, topic in committed if gone else ():
         if topic in gone:

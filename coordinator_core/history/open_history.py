@@ -229,6 +229,7 @@ class OpenHistory:
             crossing=_copies(self.crossing),
             joined=[*self.joined],
             changes=[*self.changes],
+            # Holdings change in place, down to single units: made anew from intervals, the copy shares none of them.
             current=Holdings.of(self.current),
             target=Holdings.of(self.target),
             ownership=self.ownership.copy(),

@@ -167,6 +167,7 @@ class SeenPast:
         self.written.clear()
 
     def _note_key(self, record: CoordinatorRecord) -> None:
+        # As text, which can be stored, with the fields in one order, whatever order a record has them in.
         key = json.dumps([record.type, record.key], sort_keys=True)
         if key not in self.written:
             self.written[key] = True

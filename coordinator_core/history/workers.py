@@ -203,6 +203,7 @@ def on_current(writer: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAss
         to_stop = len(_to_stop(state, member_id))
         rebalance.asked(member_id, to_stop, at)
         if is_reconciled(state, member) and member.member_epoch == open_history.last_epoch:
+            # The last worker that comes here held the others up, unless it waited itself.
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             writer.converge(at)
