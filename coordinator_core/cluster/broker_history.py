@@ -244,6 +244,7 @@ class BrokerHistory:
             len(led) if until is None else bisect_right(led, until, key=lambda each: each.at.timestamp_ms)
             for until in (time_ms, time_ms if upto_ms is None else upto_ms)
         )
+        # Who led at the earlier time, and all up to the later one: of several it is not known which one led.
         possible = {each.leader for each in led[max(last - 1, 0) : latest]}
         return possible.pop() if last and len(possible) == 1 else None
 

@@ -30,6 +30,7 @@ def topic_hash(topic: Topic) -> int:
         racks = topic.racks[partition] if partition < len(topic.racks) else ()
         for rack in sorted(racks, key=_java_order):
             units = _utf16(rack)
+            # Java's length of a string: UTF-16 units of two bytes each.
             parts += (_INT.pack(len(units) // 2), units, _INT.pack(len(units) // 2))
     return _hash(b"".join(parts))
 

@@ -133,6 +133,7 @@ class MetadataLog:
     def apply(self, record: AnyRecord) -> None:
         """Apply the next record; record types that are not about topics, racks or configs only advance the time."""
         at = record.at
+        # Dumps may overlap: what was read before comes again.
         if at.offset <= self._last.offset:
             return
         if self._last.offset < 0 and _begins_cluster(record):
@@ -149,6 +150,7 @@ class MetadataLog:
             self._batch = batch
         if self._is_idle and at.timestamp_ms - self._last.timestamp_ms > QUIET_MS:
             self._quiet = self._last, at.timestamp_ms
+            # From here on: controllers that register have started since the log was quiet.
             self._controllers.clear()
         self._is_idle = record.type == MetadataRecordType.NO_OP
         self._last = at
@@ -192,6 +194,7 @@ class MetadataLog:
         replaced = self._ids.get(name)
         if replaced is not None and replaced != topic_id:
             self._gap(self._last, f"topic {name} appears under a new id; the deletion of {replaced} was not seen")
+            # Its former id needs no removal: the new topic takes its place under the name when the batch is published.
             del self._topics[replaced]
         earlier = self._topics.get(topic_id)
         if earlier is not None and earlier.name != name:
@@ -290,6 +293,7 @@ class MetadataLog:
         history.open_version(self._last)
         for broker in self._moved:
             history.put_broker(broker, self._brokers[broker])
+        # Removals first: in one batch a topic may be deleted, and created again under its name.
         for name in self._removed:
             history.remove_topic(name)
         for topic_id in self._touched & self._topics.keys():
@@ -309,6 +313,7 @@ class MetadataLog:
         self._touched.clear()
         self._removed.clear()
         self._moved.clear()
+        # Emptied, not replaced: the handler of configs is bound to this list.
         self._configs.clear()
 
     def _racks(self, state: _TopicState) -> tuple[tuple[str, ...], ...]:

@@ -123,6 +123,7 @@ class SnapshotSettings:
     def of_brokers(self, name: str, time_ms: int | None) -> str | None:
         """Return a config of the brokers that is the same for all of them; None if it is not, or is unknown."""
         brokers = self.runs.get((ResourceKind.BROKER, name), {})
+        # A broker that did not answer says nothing against the others.
         values = {self.value(ResourceKind.BROKER, broker, name, time_ms) for broker in brokers} - {None}
         return values.pop() if len(values) == 1 else None
 

@@ -263,6 +263,7 @@ class TopicHistory:
             if key not in self._hashes:
                 self._hashes[key] = topic_hash(topic)
             cached.append((name, self._hashes[key], topic))
+            # An older version is of before the last record about the topic, at which a coordinator forgets the hash.
             if key not in self._only_racks:
                 break
         return cached

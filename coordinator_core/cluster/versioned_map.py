@@ -21,6 +21,7 @@ class VersionedMap(Generic[K, V]):
     def put(self, key: K, value: V | None, version: int) -> None:
         """Give ``key`` a value from ``version`` on; versions never fall. The last value put at a version holds."""
         versions, values = self._entries.setdefault(key, ([], []))
+        # Records of one batch become visible together: within a version only the last value counts.
         if versions and versions[-1] == version:
             values[-1] = value
         else:
