@@ -56,6 +56,7 @@ class LineLayout:
         if not seen:
             return USUAL
         usual = [shape for shape, count in seen.most_common(MOST_SHAPES) if count * RARE >= max(seen.values())]
+        # The longest first: a shorter one may be the end of it, and would leave the rest of the tail.
         return re.compile("|".join(rf"(?:{shape})\Z" for shape in sorted(usual, key=len, reverse=True)), re.S)
 
 

@@ -87,6 +87,7 @@ def messages() -> tuple[BrokerMessage, ...]:
 def _compiled(kind: str, has: str | list[str], pattern: str) -> BrokerMessage:
     end = _end(pattern)
     if end is End.WORDS:
+        # Without its "$": behind words of the message's own the layout goes on in the same text.
         pattern = f"{pattern[:-1]}{NO_WORD_BEHIND}"
     return BrokerMessage(kind, (has,) if isinstance(has, str) else tuple(has), re.compile(pattern, re.S), end)
 

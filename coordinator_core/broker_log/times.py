@@ -157,6 +157,7 @@ def time_of_value(value: object) -> WrittenTime:
     if isinstance(value, int | float) and not isinstance(value, bool) and EARLIEST_S <= value < 1e20:
         if value < 1e11:
             return WrittenTime(str(value), int(value * SECOND_MS), 0, 1 if isinstance(value, float) else SECOND_MS)
+        # By the number of digits: 13 are milliseconds, 16 microseconds and 19 nanoseconds.
         return WrittenTime(str(value), int(value / 10 ** max(3 * ((len(str(int(value))) - 11) // 3), 0)), 0)
     return NO_TIME
 
