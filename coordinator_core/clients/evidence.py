@@ -428,6 +428,7 @@ def _data_of(blob: Blob[ConsumerProtocolSubscription] | Blob[ConsumerProtocolAss
     data = blob.fields["userData"]
     if not data:
         return Data.NULL if data is None else Data.EMPTY
+    # Before the layouts: no generation is 0, so four zeros are an empty list of partitions, with nothing behind it.
     if data == bytes(4):
         return Data.ZEROS
     if blob.nested is None:
