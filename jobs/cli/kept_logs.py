@@ -27,6 +27,7 @@ def take(chosen: Settings, console: Console) -> None:
     """
     nightly_run.check_settings(chosen)
     tables = Tables(None, chosen.tables, chosen.engine.limits)
+    # Before anything is taken in: of what a killed run leaves, the next one has to know whose it is.
     _claim(Path(chosen.tables), _about(chosen))
     with console.step(f"taking what is new into {chosen.tables}"):
         outcome = nightly_run.run(tables, chosen, replace(console, quiet=True, logged={}))

@@ -103,6 +103,7 @@ def whatif_command(
     comparison = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))
     outcomes = comparison._asdict()
     if not source.json:
+        # To people a line that repeats another one says nothing; programs get all three.
         outcomes = {name: each for name, each in outcomes.items() if name == "actual" or each != comparison.actual}
         if comparison.hypothetical == comparison.repeated:
             outcomes.pop("hypothetical", None)

@@ -37,6 +37,8 @@ def _at(end: str, condition: str, column: str = "since") -> str:
 
 DELIVERY: Final = tuple_reader(ShareDelivery)
 
+# Each list of ranges is unrolled in a query of its own: two lists of one row, unrolled together, would give a row for
+# each pair of their parts.
 DELIVERIES: Final = f"""
 WITH written AS (
   SELECT *, s.since.offset AS log_offset FROM $share_partitions AS s WHERE cluster = :cluster AND {{among}}

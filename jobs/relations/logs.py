@@ -135,7 +135,7 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
         )
     )
     not_whole = {place[1] for place in (*lost.ranges, *lost.unreadable, *lost.unplaced) if place[0] in SHARE_TOPICS}
-    # As many records as offsets from 0 on. Brokers do not compact this log, so that only loss leaves fewer.
+    # As many records as offsets from 0 on: this log is not compacted, so that fewer mean loss, or a removed beginning.
     whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
     # Only share state of a group that the log of groups lacks asks whether that log is whole.
     groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and has_orphans(tables, cluster) else {}

@@ -21,6 +21,7 @@ from jobs.relations.topics import stored_topics
 from jobs.sources.files import METADATA_TOPIC
 from jobs.tables.reader import TableReader, Value, known_rows
 
+# Controllers write to the metadata log all the time: its end tells up to when groups, which may be quiet, had to write.
 TAILS: Final = """
 WITH ends AS (
   SELECT log_topic, log_partition, max(last_offset) AS last_offset, max(last_ms) AS last_ms,

@@ -49,6 +49,7 @@ USED_SETTINGS: Final = (
 )
 """The settings that answers depend on; the table has many more."""
 
+# A row for each snapshot: its brokers may be of several releases, and ``silent`` counts those that did not say theirs.
 LEVELS: Final = """
 SELECT timestamp_ms,
   min(CASE WHEN resource_type = :supported AND name = :name THEN TRY_CAST(value AS INT) END) AS oldest,

@@ -84,6 +84,7 @@ def _end(log: LogFile, base: int) -> float:
         if found.last_at < 0 or not found.is_clear:
             return base if log.size == 0 else float("inf")
         header = read_at(found.last_at, HEADER_SIZE)
+        # A batch of the old formats has the offset of its last message, one of today that of its first.
         return found.highest + 1 if header[MAGIC_AT] < 2 else read_header(header, 0, 0).last_offset + 1
 
 

@@ -76,6 +76,7 @@ def tails_in_words(logs: Iterable[LogPart]) -> list[str]:
 
 
 def _records(files: Sequence[LogFile]) -> CopiedRecords:
+    # batches[i] has three arrays of one length, offsets, leader epochs and times: each is a column of all batches then.
     batches: list[list[npt.NDArray[np.int64]]] = []
     for file in files:
         try:

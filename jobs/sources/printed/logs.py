@@ -147,6 +147,7 @@ def _logs(files: tuple[tuple[str, int, int], ...]) -> PrintedLogs:
                 marked[path] += _is_marked(row)
         elif head:
             unplaced[path] = _timed(chain(head, rows), path)
+    # Within a file these times only rise (``_timed``), which a merge rests on.
     for _, row in heapq.merge(*unplaced.values(), key=lambda timed: timed[0]):
         collected = logs[row["log_topic"], row["log_partition"]]
         if collected.count and not collected.is_numbered:
