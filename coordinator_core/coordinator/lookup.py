@@ -101,6 +101,7 @@ def leave(
 
     An instance id stands for itself: its holder leaves, also if no member id is given.
     """
+    # By member id: a request may name a member twice, also by its instance id.
     leaving: dict[str, EpochMemberT] = {}
     answers: list[Fields] = []
     for named in request.data["members"]:

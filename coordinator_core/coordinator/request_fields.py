@@ -46,6 +46,7 @@ class RequestShape:
     def __init__(self, versions: range, *fields: RequestField) -> None:
         self.versions, self.fields = versions, fields
         names = [field.name for field in fields]
+        # The first name once more, as itemgetter gives no tuple for one name alone.
         self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
         self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
         self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape | None], ...]] = {}

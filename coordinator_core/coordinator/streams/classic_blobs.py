@@ -72,6 +72,8 @@ def assignment(
         names = sorted(sources.get(subtopology_id, ()))
         return [(name, number) for name in names if name in topics.by_name and number < topics.by_name[name].partitions]
 
+    # Streams takes the i-th active task for the i-th of the assigned partitions in order: so a task is listed once for
+    # each of its partitions.
     read = sorted((partition, task) for task in _units(tasks.active) for partition in partitions(*task))
     copies = sorted({*_units(tasks.standby), *_units(tasks.warmup)})
     standby: list[StreamsAssignmentInfoStandbyTask] = []

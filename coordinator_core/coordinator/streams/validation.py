@@ -188,6 +188,7 @@ def check_offset_commit(
             raise ApiError(stale, f"Topic {topic} is not in the topology.")
         assigned = member.assigned.active.get(subtopology_id, {}).get(partition)
         if assigned is None:
+            # What a member has to give up is its own until it says that it has.
             assigned = member.pending_revocation.active.get(subtopology_id, {}).get(partition)
         lookup.check_assignment_epoch(stale, f"task {subtopology_id}-{partition}", "member epoch", epoch, assigned)
 

@@ -153,6 +153,7 @@ class _Trace:
 
     def _expire(self, until: int) -> Iterator[tuple[Timer, RequestOutcome]]:
         while True:
+            # Looked for again after each one: what it does may arm other timers, or cancel them.
             due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
             if not due:
                 return
@@ -197,6 +198,7 @@ class _Trace:
             kept = [entry for at, entry in enumerate(kept) if at in set(newest.values()) and entry[0].value is not None]
         former = self.memory
         memory = coordinator.new_state(former.config, end_offset=former.end_offset, profile=former.profile)
+        # Settings of groups are in the metadata log, which a new coordinator has, too.
         memory.group_configs = self.memory.group_configs
         for record, producer_id in kept:
             memory.follow(record, producer_id)
