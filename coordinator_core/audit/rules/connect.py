@@ -65,6 +65,7 @@ def follow(judged: JudgedGroup, record: AnyRecord, leader_epoch: int | None) -> 
     facts, state = judged.facts, judged.group.state
     group = state if isinstance(state, ConnectGroup) else None
     of_connect = facts.connect = facts.connect or ConnectFacts()
+    # Records may be missing before this one: workers may have left in them, and the work may be another one since.
     if facts.run == record.at.offset and not facts.whole:
         of_connect.delay.note_gap(group, record.at.timestamp_ms)
         of_connect.work.by_epoch.clear()
@@ -121,6 +122,7 @@ def _target(judged: JudgedGroup, record: ConnectWorkerGroupTargetAssignmentRecor
     assert facts.connect is not None
     computed_from = facts.connect.work.at(record.value["assignmentEpoch"])
     everything = None if computed_from is None else work_held(computed_from)
+    # One record has the targets of all workers: nothing of the one before holds.
     judged.target.clear()
     for member_id, target in state.targets.items():
         _once(judged, target.work, record.at, member_id)

@@ -232,6 +232,7 @@ def _declared(
         leader=leader,
         connectors={name: sum(1 for task in configured.tasks if task[0] == name) for name in configured.connectors},
         max_delay_ms=max_delay_ms(state),
+        # What is in no target waits for a worker that left, and is given out when that time is over.
         asks_again=bool(configured.minus(*recorded.values())),
         is_declared=True,
     )
