@@ -117,6 +117,7 @@ class Surroundings:
         default = topics.default_assignor(time_ms) or self.default_assignor
         version = len(topics) - 1 if time_ms is None else topics.version_at(time_ms)
         last = version if upto_ms is None else topics.version_at(upto_ms)
+        # Records that are missing of the metadata log may have changed a setting, or who leads a partition.
         is_whole = self.topics is not None and self.topics.is_whole
 
         def settings_of(group_id: str) -> Mapping[str, str] | None:

@@ -97,6 +97,7 @@ def report_of_logs(
             until_ms=until_ms,
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
+        # What the logs lack is known when all histories are read: findings about the cluster, made last, ask for it.
         known: list[Knowledge] = []
         read = group_histories(logs, warn, None, settings.audit, listed, lines, known.append)
         return build(

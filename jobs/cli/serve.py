@@ -71,6 +71,7 @@ def serve_command(
         live = None if following is None else following.live
         place = place_of(source, ends, NOTHING_NEWER if following is None else following.newer())
         with console.step("counting what is there"):
+            # Before the address is printed: who opens it would have to wait as long.
             place.overview()
         site = Site(place, is_live=live is not None)
         bound = stack.enter_context(served(host, port, site, guard, live))

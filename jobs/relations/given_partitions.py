@@ -69,6 +69,7 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
     for row in runs:
         if row["log_topic"] in logs:
             places[row["cluster"]].add((row["log_topic"], row["log_partition"]))
+    # An empty segment has no row anywhere: only its path tells that the partition was given.
     for row in known_rows(tables, "SELECT cluster, path FROM $dumped_files"):
         named = IN_FOLDER.search(row["path"])
         if named is not None and named[1] in logs:

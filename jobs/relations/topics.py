@@ -81,6 +81,7 @@ def _generations(tables: TableReader, cluster: str) -> dict[Epoch, list[int]]:
         at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         record = decoder.record(at, bytes(row["key"]), bytes(row["value"]), row["batch_base"])
         times = written[record.group_id or "", (record.value or {}).get("generation", -1)]
+        # Only the first time: the record may be written again in one generation, as for a static member that returns.
         if not times:
             times.append(at.timestamp_ms)
     return written

@@ -140,6 +140,7 @@ def unread_commits(tables: TableReader, cluster: str) -> dict[int, UnreadOfGroup
         f"FROM {UNREADABLE} AND {IS_COMMIT} AND group_id IS NOT NULL ORDER BY log_partition, log_offset",
         cluster=cluster,
     ):
+        # The key could be decoded when the record was taken in, as its group is known: it is the value that cannot.
         fields = decode_key(key, Family.GROUP)[1]
         partition, at = (
             TopicPartition(fields["topic"], fields["partition"]),

@@ -140,6 +140,7 @@ def initiators(history: GroupHistory, parts: Iterable[Sequence[RebalanceRow]]) -
             kinds[name][str(cause.kind)] += 1
             ids[name].add(cause.member_id)
             last[name] = max(cause.at, last.get(name, cause.at), key=lambda at: (at.timestamp_ms, at.offset))
+        # Once for a client, however many of the causes name it.
         caused.update(names)
         began = {history.client(cause.member_id) for cause in origin.causes} - {None} if origin is not None else set()
         followed.update(name for name in began if name is not None)

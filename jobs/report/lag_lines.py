@@ -23,6 +23,7 @@ WHERE cluster = :cluster AND timestamp_ms >= :since ORDER BY group_id, topic, pa
 
 def stored_lags(tables: TableReader, cluster: str) -> dict[str, tuple[LagLine, ...]]:
     """Return the lag of the partitions of each group at the last snapshots, the highest lag first; empty: none."""
+    # The last snapshots are found first: the table has the lag at all that were ever taken.
     times = [
         row["timestamp_ms"]
         for row in known_rows(

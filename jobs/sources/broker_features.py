@@ -99,6 +99,7 @@ def _tls(config: Mapping[str, str]) -> ssl.SSLContext | None:
         raise ValueError(f"{unreadable[0]} cannot be used for this request: give files in the format PEM")
     place = config.get("ssl.ca.location", "")
     is_folder = bool(place) and Path(place).is_dir()
+    # The word by which librdkafka looks for the system's certificates: Python does so without a place.
     known = place if place and place != "probe" else None
     context = ssl.create_default_context(cafile=None if is_folder else known, capath=known if is_folder else None)
     if config.get("ssl.endpoint.identification.algorithm", "https").lower() == "none":

@@ -66,6 +66,7 @@ def parse_zone(text: str) -> Zone:
             raise UsageError(f"invalid zone {text!r}: use a name as Europe/Berlin, or an offset as +02:00") from None
 
     def to_utc_ms(local_ms: int) -> int:
+        # Python counts within a zone by what its clocks show, whenever they were changed in between.
         at = datetime(1970, 1, 1, tzinfo=zone) + timedelta(milliseconds=local_ms)
         ahead = at.utcoffset() or timedelta(0)
         return -round(ahead.total_seconds() * 1000)

@@ -281,6 +281,7 @@ def format_of(path: str) -> DumpFormat:
         raise InputError(f"{path}: no such file or directory")
     if place.is_file():
         return _format_of_file(path)
+    # Looked for first: a Delta table has Parquet files, of which some are no part of it any more.
     if (place / "_delta_log").is_dir():
         return DumpFormat.DELTA
     if any(file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")):

@@ -133,6 +133,7 @@ def _member(
         "consumerId": member.member_id,
         "groupInstanceId": member.instance_id,
         "host": member.client_host,
+        # As in ``is_reconciled``: a member of which no such record is missing, and none is there, is at epoch 0.
         "memberEpoch": 0 if known and member.member_epoch is None else member.member_epoch,
         "rackId": member.rack_id,
         "targetAssignment": None if target is None else {"topicPartitions": topic_partitions(target, topics)},

@@ -104,6 +104,7 @@ def without_topics(topology: Topology, topics: TopicImage) -> list[str]:
 def _resolved(subtopology: Subtopology, names: list[str]) -> Subtopology:
     matches = [re2.matching(regex, names) for regex in subtopology.source_topic_regex]
     sources = list(dict.fromkeys((*subtopology.source_topics, *(name for some in matches for name in some))))
+    # Copartition groups name topics by their places in the lists of a subtopology: what a regex matches gets one, too.
     at = {name: index for index, name in enumerate(sources)}
     groups = [
         CopartitionGroup(

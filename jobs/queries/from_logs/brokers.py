@@ -59,6 +59,7 @@ class BrokerLogs:
         refused = dict(of_other_clusters(events, known.members))
         for file, members in refused.items():
             warn(OTHER_CLUSTER.format(file, members))
+        # Without the lines of other clusters: they would be compared with records that they do not speak of.
         events = with_zones((event for event in events if event.file not in refused), known.written_ms)
         if homeless := sum(event.timestamp_ms is None for event in events):
             warn(NO_ZONE.format(homeless))

@@ -70,6 +70,7 @@ class LogPartition:
             counts = batch if beyond is None else batch.slice(0, beyond)
             rest = batch.slice(counts.num_rows)
             cut_at = None if beyond is None else _end_of_moment(rest, end)
+            # The reader begins a new batch where offsets are lost: the loss lies before these rows.
             self._note_losses(last_offset, cut_at)
             rows = filled(counts)
             for row in log_rows(_without_overwritten(rows) if self.reader.family is Family.GROUP else rows):
@@ -231,6 +232,7 @@ class LogPartition:
         for producer_id, commits in offsets.pending.items():
             for partition, commit in commits.items():
                 pending[partition] = max(pending.get(partition, NO_OFFSET), commit.at.offset)
+                # Only what was not aborted later can be why compaction took older commits of the partition.
                 if self._later_markers.get(producer_id, ABORTED) != ABORTED:
                     decided.add(partition)
         records = {}

@@ -150,6 +150,7 @@ class StoredAnswers:
         self.warn_once()
         rows = self.tables.rows(
             "SELECT * FROM $assignments WHERE cluster = :cluster AND kind = :kind "
+            # Tasks name no topic: all intervals of these groups come, and ``has`` picks those of tasks that read it.
             "AND (topic = :name OR topic_id = :name OR connector = :name OR resource = :name OR group_id IN :groups)",
             cluster=self.cluster,
             kind=CURRENT,

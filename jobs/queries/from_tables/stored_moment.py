@@ -283,6 +283,7 @@ def _proven(
     records = read_records(evidence.commits.about)
     for partition in evidence.followed_commits:
         held = then.offsets.committed.get(partition)
+        # A later commit follows the known one, whether its value can be decoded or not.
         known = records.get(partition) or CommitRecords(NO_OFFSET if held is None else held.at.offset)
         records[partition] = known._replace(is_followed=True)
     return prove_offsets(
@@ -427,6 +428,7 @@ class StoredMoment:
         tables, cluster = self._tables, self._cluster
         first_ms, last_ms = self._span
         if last_ms is not None and self._times.topics_ms is not None:
+            # The span is that of all that was taken in: as seen from the moment, the logs end there.
             last_ms = min(last_ms, self._times.topics_ms)
         return Knowledge(
             stored_given(tables, cluster),

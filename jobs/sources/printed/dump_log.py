@@ -216,6 +216,7 @@ def _key_and_value(contents: str, sizes: _Sizes, family: Family) -> tuple[bytes 
         )
     if not text.startswith("{"):
         raise InputError(f"key and value are not decoded: print it with --offsets-decoder: {text[:100]}")
+    # No separator stands between key and value that a key could not have within: only its JSON tells where it ends.
     key, end = json.JSONDecoder().raw_decode(text)
     payload = text[end:].strip().removeprefix(PAYLOAD.strip()).strip()
     record_type = integer(key["type"], "type")

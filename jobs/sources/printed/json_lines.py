@@ -199,6 +199,7 @@ def _printed(record: Row) -> Row:
     key, value = record["key"], record.get("value")
     fields = key["data"]
     record_type = integer(key["type"] if "type" in key else key["version"], "type")
+    # Types 0 and 1 are commits in one log and share state in another: only share partitions name topics by id.
     of_share_state = record_type in (0, 1) and "topicId" in fields
     family = Family.SHARE if of_share_state else Family.GROUP
     row: Row = {"log_topic": LOG_TOPICS[family], "kind": "record", "outcome": "unknown", "value": None}
