@@ -208,6 +208,7 @@ class Watch:
         else:
             source.begin({})
             groups.take_snapshot(self._snapshot())
+            # Once in any case: a folder is read to its end in one poll, and counts as caught up before it.
             self._feed()
             while not (source.is_caught_up or self._is_stopped):
                 self._feed()

@@ -183,6 +183,7 @@ class GroupFacts(Collector):
         counts: dict[tuple[str, str, str], int] = {}
         for finding in self.findings:
             name = finding.group_id or "", finding.kind, finding.level
+            # What is over is a 0: an alert ends by a sample, and not because its series is gone.
             counts[name] = counts.get(name, 0) + finding.is_open
         for labels, count in sorted(counts.items()):
             going_on.add_metric([self.cluster, *labels], count)
