@@ -258,7 +258,10 @@ def _doubt_changes(writer: HistoryWriter, epoch: OpenEpoch, *, is_next: bool) ->
             lack(membership, epoch.missing)
             membership.last_epoch = None
     for membership in open_history.memberships.values():
-        if membership.joined == epoch.opened and membership.replaces is not None:
+        if membership.joined != epoch.opened:
+            if not is_next:
+                open_history.past.stay(membership, epoch.missing)
+        elif membership.replaces is not None:
             open_history.doubt_join(membership)
 
 

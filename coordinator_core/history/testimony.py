@@ -107,6 +107,14 @@ class SeenPast:
         self.rest(row)
         return None
 
+    def stay(self, member: Resting, missing: str | None) -> None:
+        """Note that a member of a classic group is there before and behind records, which ``missing`` names.
+
+        Lost ones, not those that compaction removed, may be of a conversion to a group with epochs and of one back,
+        over which a member keeps its id. It takes a generation of its own: the one behind is not the next one then.
+        """
+        lack(member, missing if self.is_lost else None)
+
     def saw_since(self, at: LogPosition, *, lasts: bool = False) -> bool:
         """Whether no record can be missing behind the one with which something began.
 

@@ -214,6 +214,20 @@ def test_an_upgrade_goes_on_from_the_last_generation_though_that_is_lost() -> No
     assert (kinds(upgraded), upgraded.from_epoch, upgraded.to_epoch) == (["group_upgraded"], 2, 2)
 
 
+@pytest.mark.parametrize(("generation_behind", "is_certain"), [(3, True), (4, False)])
+def test_a_member_may_have_gone_through_a_conversion_there_and_back_in_lost_records(
+    generation_behind: int, is_certain: bool
+) -> None:
+    """It would keep its id; the group would have a generation more."""
+    log = GroupLog()
+    for number in (1, 2):
+        log.write(generation(number, {"m": classic({"t": [0]})}))
+    log.skip(6).write(generation(generation_behind, {"m": classic({"t": [0]})}))
+    rows = log.rows(coverage=Coverage({0: [(0, 1), (8, 8)]}))
+    (stay,) = (row for row in rows if isinstance(row, MembershipRow))
+    assert (stay.joined.offset, stay.history_complete) == (0, is_certain)
+
+
 def test_an_empty_classic_group_may_have_been_replaced_behind_lost_records() -> None:
     """Another group begins in its place, with a first epoch."""
     log = GroupLog().write(generation(4, {"m1": classic({"t": [0]})})).skip(1)
