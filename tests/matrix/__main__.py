@@ -19,7 +19,7 @@ from random import Random
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.matrix.answers import Answer, Question, questions
 from tests.matrix.judge import Judged, judge
-from tests.matrix.moments import arguments, hides_time, moment
+from tests.matrix.moments import arguments, gone, moment
 from tests.matrix.other_removals import WORKERS, all_removals, nights
 from tests.matrix.removals import END, SHARE, NothingToRemoveError, Removal, cut, segments
 from tests.matrix.scenarios import scenario, simulated
@@ -91,7 +91,7 @@ def main() -> None:
         except NothingToRemoveError as error:
             print(f"== {name}: left out, {error}", flush=True)
             continue
-        is_hidden = removal.nights == 1 and hides_time(asked, before, folder)
+        is_hidden, loses_end = gone(asked, before, folder) if removal.nights == 1 else (False, False)
         source = _source(given, folder.parent, of_tables=chosen.tables)
         line: dict[str, Judged] = {}
         for question, ask in of_removal[name].items():
@@ -99,7 +99,7 @@ def main() -> None:
                 continue
             if removal.ends is not None and re.search(END, true[question].said):
                 continue  # what is open at such an end is not known: it is no truth
-            told = replace(removal, hides_time=is_hidden and "then" in question)
+            told = replace(removal, hides_time=is_hidden and "then" in question, loses_end=loses_end)
             touched = _touched(told, question, chosen.count)
             line[question] = judge(ask, true[question], source.ask(ask), told, touched)
         _print_line(name, line, chosen.verbose)

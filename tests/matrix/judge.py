@@ -80,19 +80,25 @@ def judge(
             else:
                 found.wrong.append(f"missing in silence {key}")
             continue
-        other = _without(removal.lacks, _without(removal.changes, other, row), row, may_be=NOTHING)
-        other = _by_other_clock(removal, other, row)
-        if told and removal.others:
-            other = _on_other_logs(question, other, row)
-        if removal.is_dump:
-            other = _without_batches(other, row)
-        if told:
-            other = _since_shown(other, row)
+        other = _as_the_removal_has_it(question, removal, other, row, told=told)
         _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
     _judge_phantoms(question, truth, mine, removal, found, told=told)
     if removal.may_be_silent and not told:
         found.silent, found.wrong = found.wrong, found.silent
     return found
+
+
+def _as_the_removal_has_it(question: Question, removal: Removal, said: Row, true: Row, *, told: bool) -> Row:
+    """Return what is said with the true values of what the removal changes without taking knowledge away."""
+    said = _without(removal.lacks, _without(removal.changes, said, true), true, may_be=NOTHING)
+    said = _by_other_clock(removal, said, true)
+    if told and (removal.others or removal.loses_end):
+        said = _as_of_then(said, true)
+    if told and removal.others:
+        said = _on_other_logs(question, said, true)
+    if removal.is_dump:
+        said = _without_batches(said, true)
+    return _since_shown(said, true) if told else said
 
 
 def _is_on_kip_848(row: Row) -> bool:
@@ -140,20 +146,24 @@ PLACES: Final = ("log", "until_log", "logPartition", "logOffset")
 """Fields of rows that are positions, or parts of one."""
 
 
+def _as_of_then(said: Row, true: Row) -> Row:
+    """Return what is said with the true end of a finding that goes on, where the logs that are there end earlier."""
+    ends_earlier = said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0)
+    if not ends_earlier:
+        return said
+    is_same = DURATION.sub("", str(said.get("detail"))) == DURATION.sub("", str(true.get("detail")))
+    names = {"until_ms", "detail"} if is_same else {"until_ms"}
+    return said | {name: true[name] for name in names & true.keys()}
+
+
 def _on_other_logs(question: Question, said: Row, true: Row) -> Row:
     """Return what is said with the true values of what only the metadata log or the share state log tells.
 
     Only the metadata log may show that a broker was down (limits.md): without it a member may be named where none is to
-    blame. A finding that goes on ends with the logs that are there.
+    blame.
     """
     names = set(question.rests_on_metadata)
-    ends_earlier = said.get("is_open") and true.get("is_open") and said.get("until_ms", 0) < true.get("until_ms", 0)
-    if ends_earlier:
-        names |= {"until_ms"}
-    if any(
-        varying.sub("", str(said.get("detail"))) == varying.sub("", str(true.get("detail")))
-        for varying in ((BEHIND, DURATION) if ends_earlier else (BEHIND,))
-    ):
+    if BEHIND.sub("", str(said.get("detail"))) == BEHIND.sub("", str(true.get("detail"))):
         names |= {"detail"}
     if true.get("broker_away"):
         names |= {"delayed_by", "broker_away"}

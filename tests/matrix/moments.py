@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, Family
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader, by_partition, log_rows
 
+Times = list[tuple[int, int]]
+"""Offset and time (ms) of each record."""
 Moment = Mapping[int, int]
 """By partition of the log of groups the offset up to which it is asked (excluded)."""
 
@@ -26,25 +30,38 @@ def arguments(asked: Moment) -> list[str]:
     return [f"{number}:{offset}" for number, offset in asked.items()]
 
 
-def hides_time(asked: Moment, whole: Path, left: Path) -> bool:
-    """Whether what is left lacks a record of the whole logs that tells when the moment is: in each partition the last
-    one below the offset, and the next one.
+class Gone(NamedTuple):
+    """What is gone of logs: a record that tells when a moment is, and the end of a partition."""
+
+    hides_time: bool
+    loses_end: bool
+
+
+def gone(asked: Moment, before: Path, after: Path) -> Gone:
+    """Return what is gone of logs that were whole ``before``. Of logs that cannot be read ``after`` nothing is left.
+
+    When a moment is tell in each partition the last record below the offset, and the next one.
     """
-    return _around(asked, whole) != _around(asked, left)
+    true = _times(before, asked)
+    try:
+        there = _times(after, asked)
+    except InputError:
+        return Gone(hides_time=True, loses_end=True)
+    return Gone(
+        any(
+            _around(offset, true[number]) != _around(offset, there.get(number, [])) for number, offset in asked.items()
+        ),
+        any(rows[-1:] != there.get(number, [])[-1:] for number, rows in true.items()),
+    )
 
 
-def _around(asked: Moment, folder: Path) -> dict[int, list[tuple[int, int]]]:
-    times = _times(folder, asked)
-    around = {}
-    for number, offset in asked.items():
-        rows = times.get(number, [])
-        below = sum(at < offset for at, _ in rows)
-        around[number] = rows[max(below - 1, 0) : below + 1]
-    return around
+def _around(offset: int, rows: Times) -> Times:
+    below = sum(at < offset for at, _ in rows)
+    return rows[max(below - 1, 0) : below + 1]
 
 
-def _times(folder: Path, partitions: Collection[int]) -> dict[int, list[tuple[int, int]]]:
-    """Return offset and time (ms) of each record, by partition that is there."""
+def _times(folder: Path, partitions: Collection[int]) -> dict[int, Times]:
+    """Return the records by partition that is there."""
     places = [folder / f"{GROUP_LOG}-{number}" for number in partitions]
     logs = find_logs([place for place in places if place.exists()])
     return {

@@ -55,8 +55,9 @@ class Removal:
     ``is_numbered``: positions are numbers of lines, so that times tell which record is which. ``changes``: a pattern of
     the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may have no
     value. ``questions``: a pattern of those that are asked. ``hides_time``: a record is gone that tells when the moment
-    is that is asked about, so that the topics and share state of then are not known (``moments`` finds that out).
-    ``may_be_silent``: perhaps nothing tells that something is missing; where an answer says so, it has to be right.
+    is that is asked about, so that the topics and share state of then are not known; ``loses_end``: a partition ends
+    earlier (``moments`` finds out both). ``may_be_silent``: perhaps nothing tells that something is missing; where an
+    answer says so, it has to be right.
     ``moves_topics_ms``: a change of a topic that is so near to a classic generation
     may come before or after it, as only times tell. ``clock_ms``: the metadata log has times so much later, as have
     findings that it alone tells. ``ends``: a change before, by which the logs end earlier; then the
@@ -76,6 +77,7 @@ class Removal:
     lacks: str = NO_FIELD
     questions: str = ""
     hides_time: bool = False
+    loses_end: bool = False
     may_be_silent: bool = False
     moves_topics_ms: int = 0
     clock_ms: int = 0

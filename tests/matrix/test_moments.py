@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.matrix.moments import Moment, arguments, hides_time, moment
+from tests.matrix.moments import Moment, arguments, gone, moment
 from tests.matrix.other_removals import all_removals
 from tests.matrix.removals import cut, segments
 
@@ -26,7 +26,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def is_hidden(removal: str, asked: Moment, whole: Path, folder: Path) -> bool:
     left = Path(shutil.copytree(whole, folder / "logs"))
     REMOVALS[removal].change(left)
-    return hides_time(asked, whole, left)
+    return gone(asked, whole, left).hides_time
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_last_record_before_the_moment_tells_its_time_where_none_follows(
 def test_a_damaged_batch_hides_the_time_only_of_what_lies_beside_it(whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole, tmp_path / "logs")
     REMOVALS["damaged batch in 1"].change(tmp_path / "logs")
-    hidden = [offset for offset in range(1000) if hides_time({1: offset}, whole, tmp_path / "logs")]
+    hidden = [offset for offset in range(1000) if gone({1: offset}, whole, tmp_path / "logs").hides_time]
     assert hidden == list(range(hidden[0], hidden[-1] + 1))
     assert 0 < hidden[0] < hidden[-1] < 100
 
@@ -67,4 +67,22 @@ def test_a_moment_is_one_time_in_all_partitions(whole: Path) -> None:
     asked = moment(whole, [0, 1, 3])
     assert asked.keys() == {0, 1, 3}
     assert arguments({1: 7}) == ["1:7"]
-    assert not hides_time(asked, whole, whole)
+    assert gone(asked, whole, whole) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("removal", "loses"),
+    [
+        ("first segment of 1", False),
+        ("cut off in 1", True),
+        ("end of 1", True),
+        ("1 compacted with tombstones", False),
+        ("a FIFO among the segments", True),
+    ],
+)
+def test_a_partition_ends_earlier_where_its_last_record_is_gone(
+    whole: Path, tmp_path: Path, removal: str, loses: bool
+) -> None:
+    left = Path(shutil.copytree(whole, tmp_path / "logs"))
+    REMOVALS[removal].change(left)
+    assert gone({0: 5, 1: 5}, whole, left).loses_end == loses
