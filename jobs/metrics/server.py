@@ -37,6 +37,7 @@ def served(address: str, facts: Callable[[], GroupFacts]) -> Iterator[int]:
         InputError: the port is in use, or this process may not listen there.
     """
     host, port = _parts(address)
+    # Else it would collect everything once, to learn the names.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Current(facts))
     try:

@@ -130,6 +130,7 @@ def assembled(
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
     ends = (end_ms for line in lines for end_ms in (line.last_ms, line.stands_still_ms))
     last = max((end for end in ends if end is not None), default=None)
+    # Only now is it known over what time the report goes: its intervals are those of all groups.
     groups = groups if first is None or last is None else [fitting(group, first, last) for group in groups]
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]

@@ -137,6 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def _begin(self, status: int, kind: str, length: int | None) -> None:
+        # Reading has left the socket with what remained of its own deadline.
         self.connection.settimeout(WRITE_S)
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -166,6 +167,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], site: Site, guard: Guard, live: Live | None) -> None:
         if ":" in address[0]:
+            # The server is one of IPv4 by itself, and only addresses of IPv6 have colons.
             self.address_family = socket.AF_INET6
         self.site, self.guard, self.live = site, guard, live
         self._free = BoundedSemaphore(MOST_CONNECTIONS)

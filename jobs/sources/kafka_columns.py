@@ -77,6 +77,7 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
             raise InputError(f"{name}: column '{wanted}' is missing (columns: {', '.join(types) or 'none'})")
         if not isinstance(known_type, BinaryType):
             raise InputError(f"{name}: column '{wanted}' must be binary, not {known_type.typeName()}")
+    # One without the other names no place in a log.
     positioned = "partition" in types and "offset" in types
     known: dict[str, Column] = {
         "log_topic": F.coalesce(F.col("topic"), F.lit(topic)) if "topic" in types else F.lit(topic),
