@@ -120,7 +120,7 @@ class OpenRebalance:
         if self.is_led_anew:
             return None
         if self.revoking:
-            return next(iter(self.revoking))
+            return next(iter(self.revoking)) if len(self.revoking) == 1 else None
         if len(self.behind) > 1:
             return None
         last = next(iter(self.behind), self.last_member)

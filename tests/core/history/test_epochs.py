@@ -66,6 +66,15 @@ def test_who_gives_up_last_what_another_waits_for_held_it_up():
     assert second.delayed_by == "m1", "m2 was the last at the target, as it waited for m1"
 
 
+def test_of_several_who_still_have_to_give_something_up_none_is_named():
+    log = two(GroupLog())
+    log.write(member("m3", "t"), epoch(4), target("m1", 0), target("m2", 2), target("m3", 1, 3), target_epoch(4))
+    log.write(current("m1", 3, 0, state=1, revoking=(1,)))
+    assert log.rebalances()[-1].delayed_by == "m1"
+    log.write(current("m2", 3, 2, state=1, revoking=(3,)))
+    assert log.rebalances()[-1].delayed_by is None
+
+
 def test_nobody_delays_a_rebalance_that_takes_no_time():
     (first,) = alone(GroupLog()).rebalances()
     assert (first.outcome, first.duration_min_ms, first.delayed_by) == ("converged", 0, None)
