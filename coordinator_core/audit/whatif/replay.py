@@ -286,20 +286,25 @@ def _with_static_members(happened: Sequence[Round], timeout_ms: int) -> Iterator
 
 
 def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, RoundMember]]:
-    """The members of each round; one that came takes the name of one of its client that left not long before."""
+    """The members of each round; one that came takes the name of one of its client that left not long before.
+
+    A client on KIP-848 comes back under its own member id, however long it was away: then it takes its own name.
+    """
     names: dict[str, str] = {}
     left: dict[str, tuple[tuple[str, str], int]] = {}
     before: Mapping[str, RoundMember] = {}
-    renamed = []
+    renamed, arrivals = [], 0
     for round_ in happened:
         now, present = round_.at.timestamp_ms, round_.members
         left.update((names[gone], (member.client, now)) for gone, member in before.items() if gone not in present)
         for member_id, member in present.items():
-            if member_id in names:
+            if member_id in before:
                 continue
-            back = [name for name, (client, since) in left.items() if client == member.client]
+            back = [name for name, (client, _) in left.items() if client == member.client]
             back = [name for name in back if now - left[name][1] <= timeout_ms]
-            names[member_id] = back[0] if back else f"{member.client[0]}#{len(names)}"
+            own = names.get(member_id)
+            names[member_id] = own if own in back else next(iter(back), f"{member.client[0]}#{arrivals}")
+            arrivals += 1
             left.pop(names[member_id], None)
         renamed.append({names[member_id]: member for member_id, member in present.items()})
         before = present
