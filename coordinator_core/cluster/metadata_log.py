@@ -291,12 +291,13 @@ class MetadataLog:
             return
         history = self.history
         history.open_version(self._last)
-        for broker in self._moved:
+        # Sorted: sets of ids have another order in each process, and the order of changes is what tables have.
+        for broker in sorted(self._moved):
             history.put_broker(broker, self._brokers[broker])
         # Removals first: in one batch a topic may be deleted, and created again under its name.
-        for name in self._removed:
+        for name in sorted(self._removed):
             history.remove_topic(name)
-        for topic_id in self._touched & self._topics.keys():
+        for topic_id in sorted(self._touched & self._topics.keys()):
             state = self._topics[topic_id]
             # A topic with a hole in its partitions would have a wrong hash, and wrong counts: none is better.
             if set(state.replicas) != set(range(len(state.replicas))):

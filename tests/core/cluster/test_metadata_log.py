@@ -131,6 +131,14 @@ def test_a_topic_grows_and_dies():
     ]
 
 
+def test_topics_of_one_batch_have_the_same_order_in_every_process():
+    """The order of the ids, which a set of texts would not have."""
+    ids = [f"{letter * 21}A" for letter in "hcaebdgf"]
+    topics, partitions = [topic(f"t-{each[0]}", each) for each in ids], [partition(each, 0, 1) for each in ids]
+    history = Log().batch(*topics, *partitions).history()
+    assert [row.topic for row in history.intervals()] == [f"t-{each[0]}" for each in sorted(ids)]
+
+
 def test_a_topic_under_its_old_name_is_another_topic():
     log = Log().batch(topic("t", A), partition(A, 0, 1)).batch(remove(A)).batch(topic("t", B), partition(B, 0, 1))
     history = log.history()
