@@ -137,8 +137,8 @@ class SubscriptionView:
         """Apply the tombstone of a member's metadata record."""
         old = self.members.pop(member, None)
         self._count(old, -1)
-        if old is not None and old.instance_id is not None:
-            self.static.pop(old.instance_id, None)
+        if old is not None and old.instance_id is not None and self.static.get(old.instance_id) == member:
+            del self.static[old.instance_id]
         self.homogeneous = self.rejudged()
 
     def put_target(self, member: str, entries: Iterable[tuple[str, Sequence[int]]]) -> None:

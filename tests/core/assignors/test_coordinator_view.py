@@ -86,6 +86,14 @@ def test_a_static_replacement_starts_from_the_target_of_the_one_it_replaces():
     assert set(spec.assigned or {}) == {A}
 
 
+def test_a_tombstone_of_a_replaced_member_leaves_its_instance_id_to_the_next_one():
+    view = SubscriptionView()
+    for name in ("old", "new"):
+        view.put_member(name, Subscriber(("t",), instance_id="i"))
+    view.remove_member("old")
+    assert view.static == {"i": "new"}
+
+
 def test_share_groups_have_no_static_members():
     view = SubscriptionView(AssignedGroupType.SHARE)
     view.put_member("old", Subscriber(("a",), instance_id="i"))
