@@ -110,7 +110,9 @@ def caught_up_text(spec: StreamsGroupSpec, expected: Mapping[str, Tasks], record
     the target without offsets.
     """
     there, here = _active_processes(spec, expected), _active_processes(spec, recorded)
-    moved = [f"{_named(task)} on process {process}" for task, process in sorted(here.items()) if there[task] != process]
+    moved = [
+        f"{_named(task)} on process {process}" for task, process in sorted(here.items()) if there.get(task) != process
+    ]
     if not moved:
         return "with other task offsets highly_available gives the recorded target"
     named = ", ".join(moved[:MOST_NAMED]) + (f" and {len(moved) - MOST_NAMED} more" if moved[MOST_NAMED:] else "")

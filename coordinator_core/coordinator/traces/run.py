@@ -195,7 +195,7 @@ class _Trace:
         kept = self.log
         if step.get("compacted"):
             newest = {(record.type, repr(record.key)): at for at, (record, _) in enumerate(kept)}
-            kept = [entry for at, entry in enumerate(kept) if at in set(newest.values()) and entry[0].value is not None]
+            kept = [kept[at] for at in sorted(newest.values()) if kept[at][0].value is not None]
         former = self.memory
         memory = coordinator.new_state(former.config, end_offset=former.end_offset, profile=former.profile)
         # Settings of groups are in the metadata log, which a new coordinator has, too.

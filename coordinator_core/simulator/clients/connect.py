@@ -141,7 +141,7 @@ class ConnectWorker(ClassicClient):
 
     def prepare(self) -> int:
         """Stop everything if the protocol is eager; return how long that takes, in ms."""
-        if self._protocol == EAGER and self._connectors:
+        if self._protocol == EAGER and (self._connectors or self._tasks):
             self._connectors, self._tasks = [], []
             return self.chance.between(1, self.setup.revocation_ms)
         return 1
