@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
         refusal = self.server.guard.refusal(self.headers, token)  # type: ignore[arg-type]
         if refusal is not None:
             self._fail(*refusal)
-        elif token is not None:
+        elif token is not None and self.server.guard.is_own(token):
             self._keep(token, parts.path, asked)
         elif parts.path == "/api/live" and self.server.live is not None:
             self._follow(self.server.live)

@@ -19,7 +19,7 @@ from jobs.report.build import ReportHeader, build
 from jobs.report.data import GroupDetail, Report
 from jobs.serve import live as live_module
 from jobs.serve import server as server_module
-from jobs.serve.guard import Guard
+from jobs.serve.guard import COOKIE, Guard
 from jobs.serve.live import NEWS, NOW, Live
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, OwnerAt, ServedOffset, ServedSetting, ServedSettings
 from jobs.serve.server import served
@@ -234,6 +234,16 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(place):
         assert "SameSite=Strict" in headers["set-cookie"]
         assert ask(port, "/", Cookie=headers["set-cookie"].split(";")[0])[0] == 200
         assert ask(port, "//evil.example/?token=secret")[1]["location"] == "/evil.example/", "it leads nowhere else"
+
+
+def test_no_other_token_becomes_a_cookie(place, port):
+    """A local server has none; elsewhere who has the cookie may be led to an address with another token."""
+    injected = "/?token=x%0d%0aX-Injected:%20yes"
+    guard = Guard(frozenset(("127.0.0.1",)), "secret")
+    with served("127.0.0.1", 0, Site(place), guard) as guarded:
+        for status, headers, _ in (ask(port, injected), ask(guarded, injected, Cookie=f"{COOKIE}=secret")):
+            assert status == 200
+            assert not {"set-cookie", "x-injected"} & headers.keys()
 
 
 def test_live_rows_come_as_events(place):
