@@ -42,8 +42,9 @@ def served(address: str, facts: Callable[[], GroupFacts]) -> Iterator[int]:
     registry.register(_Current(facts))
     try:
         server, thread = start_http_server(port, host or "0.0.0.0", registry)  # noqa: S104: ":PORT" asks for it
-    except OSError as error:
-        raise InputError(f"--listen {address}: {error.strerror or error}") from error
+    # The last one is of a host that DNS cannot have.
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"--listen {address}: {getattr(error, 'strerror', None) or error}") from error
     try:
         yield int(server.server_port)
     finally:

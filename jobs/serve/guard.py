@@ -13,7 +13,7 @@ import socket
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 COOKIE: Final = "coordinator_audit_token"
 LOCAL: Final = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -45,13 +45,15 @@ class Guard(NamedTuple):
 
     def refusal(self, headers: Mapping[str, str], given: str | None) -> Refusal | None:
         """Return why a request with these headers is refused; None: it is not. ``given``: a token in its address."""
-        host = _name(f"//{headers.get('Host') or ''}")
+        address = _parts(f"//{headers.get('Host') or ''}")
+        host = None if address is None else address.hostname
         # An address as Host cannot come from DNS rebinding: there it is the name of the other site.
         if host is None or not (host in self.names or (self.token is not None and _is_address(host))):
             return Refusal(FORBIDDEN, "Host is not a name of this server: another site may be behind the request")
-        origin = headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != (headers.get("Host") or "").lower():
-            return Refusal(FORBIDDEN, "Origin is another site")
+        if "Origin" in headers:
+            origin = _parts(headers["Origin"])
+            if origin is None or origin.netloc.lower() != (headers.get("Host") or "").lower():
+                return Refusal(FORBIDDEN, "Origin is another site")
         # Browsers send it also with pictures and scripts, for which they leave out Origin.
         if headers.get("Sec-Fetch-Site", "none").lower() not in ("none", "same-origin"):
             return Refusal(FORBIDDEN, "the request comes from another site")
@@ -81,10 +83,10 @@ def is_local(host: str) -> bool:
     return host in LOCAL or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
-def _name(address: str) -> str | None:
-    """Return the host of an address in lower case; None: it is not one."""
+def _parts(address: str) -> SplitResult | None:
+    """Return the parts of an address; None: it is not one."""
     try:
-        return urlsplit(address).hostname
+        return urlsplit(address)
     except ValueError:
         return None
 

@@ -85,11 +85,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer, or say why not."""
-        parts = urlsplit(self.path)
         try:
+            parts = urlsplit(self.path)
             asked = dict(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=MOST_FIELDS))
         except ValueError:
-            self._fail(400, "the query has too many fields")
+            self._fail(400, "this is not an address, or its query has too many fields")
             return
         token = asked.pop("token", None)
         refusal = self.server.guard.refusal(self.headers, token)  # type: ignore[arg-type]
@@ -203,8 +203,9 @@ def served(host: str, port: int, site: Site, guard: Guard, live: Live | None = N
     """
     try:
         server = _Server((host, port), site, guard, live)
-    except OSError as error:
-        raise InputError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+    # The last one is of a host that is not even text.
+    except (OSError, TypeError) as error:
+        raise InputError(f"cannot listen at {host}:{port}: {getattr(error, 'strerror', None) or error}") from error
     thread = Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
     try:

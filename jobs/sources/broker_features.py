@@ -61,7 +61,8 @@ def _ask_one(address: BrokerAddress, context: ssl.SSLContext | None) -> FeatureA
             answer = features(_exchanged(address, context, version), version, version)
             if answer is not None:
                 return FeatureAnswer(address.broker, answer, None)
-    except (OSError, DecodeError) as error:
+    # A host that DNS or TLS cannot have is a ValueError, before anything is sent.
+    except (OSError, ValueError, DecodeError) as error:
         return FeatureAnswer(address.broker, None, f"{address.host}:{address.port}: {_text(error)}")
     said = f"{address.host}:{address.port}: brokers before Kafka 2.4 do not say"
     return FeatureAnswer(address.broker, BrokerFeatures({}, None), said)

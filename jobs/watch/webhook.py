@@ -37,12 +37,16 @@ class Webhook:
 
     def __init__(self, url: str, warn: Warn, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Raises UsageError for a URL that is not one of HTTP."""
-        if not url.startswith(("http://", "https://")):
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            parts = urlsplit("")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError("invalid --webhook: use http://HOST/PATH or https://HOST/PATH")
         remember_url(url)
         self._url, self._warn, self._cluster, self._clock = url, warn, cluster, clock
         self._takes_alerts = url.split("?", 1)[0].endswith(ALERTS_PATH)
-        self._is_slack = urlsplit(url).hostname == SLACK
+        self._is_slack = parts.hostname == SLACK
         self._repeated_s = clock()
         # One thread: an end must not arrive before its begin.
         self._sender = ThreadPoolExecutor(1)

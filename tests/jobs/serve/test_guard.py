@@ -27,7 +27,9 @@ def test_a_name_of_another_site_is_refused(host):
     assert LOCAL.refusal({}, None) is not None
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1:9999"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1:9999", "http://["]
+)
 def test_another_origin_is_refused(origin):
     refusal = LOCAL.refusal({"Host": "127.0.0.1:8848", "Origin": origin}, None)
     assert refusal is not None

@@ -180,6 +180,19 @@ def test_large_requests_are_refused(port):
     assert raw(port, b"\x16\x03\x01 hello\r\n\r\n").split(b" ", 2)[1:2] == [b"400"]
 
 
+def test_what_is_no_address_is_said(port):
+    assert raw(port, b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 400 ")
+    headers = b"Host: localhost\r\nOrigin: http://["
+    assert raw(port, b"GET / HTTP/1.1\r\n" + headers + b"\r\n\r\n").startswith(b"HTTP/1.0 403 ")
+
+
+@pytest.mark.parametrize("host", ["h" * 64, "a..b", "\udc80"])
+def test_a_host_that_is_no_name_of_dns_is_an_error(place, host):
+    refused = pytest.raises(InputError, match=f"cannot listen at {host}:0: ")
+    with refused, served(host, 0, Site(place), Guard.of("127.0.0.1")):
+        pass
+
+
 def test_a_request_that_drips_is_let_go(port, monkeypatch):
     """Each byte comes soon after the one before: the time counts from the first one."""
     monkeypatch.setattr(server_module, "READ_S", 0.6)

@@ -91,6 +91,14 @@ def test_brokers_that_cannot_be_reached_are_asked_at_once() -> None:
     assert [each.broker for each in found] == list(range(40))
 
 
+@pytest.mark.parametrize("host", ["h" * 64, "a..b", "", "a\x00b"])
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_host_that_is_no_name_of_dns_is_told_of_its_broker(host: str, protocol: str) -> None:
+    (found,) = broker_features.ask([BrokerAddress(1, host, 9092)], {"security.protocol": protocol})
+    assert found.features is None
+    assert (found.missing or "").startswith(f"{host}:9092: ")
+
+
 @pytest.mark.parametrize(
     ("config", "missing"),
     [

@@ -86,6 +86,12 @@ def test_another_address_is_refused(address: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("host", ["h" * 64, "a..b"])
+def test_a_host_that_is_no_name_of_dns_is_an_error(host: str) -> None:
+    with pytest.raises(InputError, match=f"--listen {host}:0: .*label"), served(f"{host}:0", pytest.fail):
+        pass
+
+
 def test_a_busy_port_is_an_error_of_the_command(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -122,6 +122,7 @@ def test_what_is_not_taken_is_a_warning(finding: FindingRow) -> None:
     assert warning.startswith("a finding was not posted: HTTP Error 500")
 
 
-def test_a_webhook_is_a_url_of_http() -> None:
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://[", "http://", "https:///path"])
+def test_a_webhook_is_a_url_of_http(url: str) -> None:
     with pytest.raises(UsageError, match="invalid --webhook: use http"):
-        Webhook("file:///etc/passwd", pytest.fail, "east")
+        Webhook(url, pytest.fail, "east")
