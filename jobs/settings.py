@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Final, Literal, NamedTuple, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,12 +26,18 @@ from jobs.installation import PREFIX, given
 
 NULL = "tag:yaml.org,2002:null"
 DEFAULT_ORIGIN = "default"
+MOST_DAYS: Final = 100_000
+"""So long before today there is still a date."""
+
+Days = Annotated[float, Field(ge=0, le=MOST_DAYS)]
 
 
 class Section(BaseModel):
-    """A section of the settings: immutable; unknown keys are errors."""
+    """A section of the settings: immutable; unknown keys are errors, and so is a number that is not finite: what is
+    compared to it would never be too much.
+    """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SparkSettings(Section):
@@ -67,7 +73,7 @@ class NightlySettings(Section):
 
     steps: list[str]
     report: Path | None
-    lease_minutes: Annotated[float, Field(gt=0)]
+    lease_minutes: Annotated[float, Field(gt=0, le=24 * 60 * MOST_DAYS)]
 
 
 class Accepted(Section):
@@ -111,10 +117,10 @@ class CheckSettings(Section):
 class MaintenanceSettings(Section):
     """How the tables are kept small. Days and hours; None: never."""
 
-    every_days: Annotated[float, Field(ge=0)] | None
+    every_days: Days | None
     optimize: bool
-    vacuum_hours: Annotated[float, Field(ge=0)] | None
-    keep_values_days: Annotated[float, Field(ge=0)] | None
+    vacuum_hours: Annotated[float, Field(ge=0, le=24 * MOST_DAYS)] | None
+    keep_values_days: Days | None
 
 
 @dataclass(frozen=True, slots=True)

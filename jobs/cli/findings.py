@@ -14,7 +14,16 @@ from coordinator_core.errors import UsageError
 from coordinator_core.records import GROUP_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven, warn_of_window
 from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
-from jobs.cli.options import FAILED_GATE, EndsOption, GroupOption, SinceOption, UntilOption, read_kinds, with_options
+from jobs.cli.options import (
+    FAILED_GATE,
+    EndsOption,
+    GroupOption,
+    SinceOption,
+    UntilOption,
+    finite_number,
+    read_kinds,
+    with_options,
+)
 from jobs.cli.output import Line, print_lines, utc
 from jobs.formatting import parse_time, plain
 from jobs.sources.end_offsets import newest_ends
@@ -48,7 +57,10 @@ def findings_command(
         ),
     ] = None,
     min_score: Annotated[
-        float, typer.Option("--min-score", metavar="SCORE", help="Leave out findings with a lower score.")
+        float,
+        typer.Option(
+            "--min-score", metavar="SCORE", help="Leave out findings with a lower score.", callback=finite_number
+        ),
     ] = 0.0,
     fail_on: Annotated[
         str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final, get_type_hints
@@ -127,6 +128,17 @@ FAILED_GATE: Final = 3
 """Exit code if what a command looks for was found: a kind that ``--fail-on`` names, a critical check that failed, a
 difference from a recorded behaviour.
 """
+
+
+def finite_number(number: float) -> float:
+    """Return the number: the callback of each option that takes one with a point.
+
+    Raises:
+        UsageError: it is infinite or none at all. Of what is compared to it nothing would ever count.
+    """
+    if not math.isfinite(number):
+        raise UsageError(f"invalid number {number}: use a finite one")
+    return number
 
 
 def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> set[str]:

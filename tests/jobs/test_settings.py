@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import is_dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+from pydantic import BaseModel
 
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
-from jobs.settings import EngineLimits, load
+from jobs.settings import EngineLimits, Settings, load
 from jobs.tables.spark_errors import one_line
 from tests.commands import run_command
 
@@ -164,6 +168,38 @@ def test_numbers_truths_and_nothing_are_read_from_text() -> None:
     assert (loaded.cluster, loaded.audit.jdk, loaded.input.paths) == ("007", 21, ["a", "b"])
     kept = loaded.maintenance
     assert (kept.optimize, kept.vacuum_hours, kept.every_days) == (False, None, 0.5)
+
+
+def numbers_with_a_point(section: type, prefix: str = "") -> Iterator[str]:
+    """The dotted names of settings that take a number with a point."""
+    for name, kind in get_type_hints(section).items():
+        if isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind)):
+            yield from numbers_with_a_point(kind, f"{prefix}{name}.")
+        elif float in (kind, *get_args(kind)):
+            yield prefix + name
+
+
+def test_no_setting_takes_a_number_that_is_not_finite() -> None:
+    """What is compared to such a number never counts: a gate would pass whatever there is."""
+    names = [*numbers_with_a_point(Settings)]
+    assert {"checks.findings.min_score", "findings.imbalance_ratio", "maintenance.keep_values_days"} < {*names}
+    for name in names:
+        for text in ("nan", "inf", "-inf", ".nan", "1e999"):
+            with pytest.raises(UsageError, match=f"{name}: "):
+                load(environment={}, flags={name: text})
+    accepted = {"gates.accepted": [{"until": "2027-01-01", "reason": "r", "max_score": "nan"}]}
+    with pytest.raises(UsageError, match="max_score: "):
+        load(environment={}, flags=accepted)
+
+
+def test_days_before_today_have_a_date() -> None:
+    """A longer time would end a night in an error of its calendar."""
+    for name in ("maintenance.every_days", "maintenance.keep_values_days", "maintenance.vacuum_hours"):
+        with pytest.raises(UsageError, match=f"{name}: Input should be less than or equal to"):
+            load(environment={}, flags={name: "1e9"})
+    chosen = load(environment={}, flags={"maintenance.every_days": "1e5", "nightly.lease_minutes": "144e6"})
+    assert datetime.now(UTC) - timedelta(days=chosen.maintenance.every_days or 0)
+    assert datetime.now(UTC) - timedelta(minutes=chosen.nightly.lease_minutes)
 
 
 def test_a_release_that_nobody_knows_is_named_with_its_layer() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import os
 import re
@@ -9,13 +11,14 @@ import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
-from coordinator_core.errors import LogFormatError
+from coordinator_core.errors import LogFormatError, UsageError
 from jobs.cli import app as application
 from jobs.cli.app import COMMANDS, LAB, Entry
 from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
@@ -93,6 +96,24 @@ def test_every_command_can_be_quiet_and_speak_json_and_says_what_its_options_do(
     options = {option: each for each in application.load(name).params for option in each.opts}
     assert {"--quiet", "-q", "--json"} <= set(options)
     assert all(each.help for each in options.values())
+
+
+def test_no_option_takes_a_number_that_is_not_finite():
+    """What is compared to such a number never counts: a gate would pass whatever there is."""
+    checked = set()
+    for name in OWN:
+        command = getattr(importlib.import_module(f"jobs.cli.{COMMANDS[name].module or name}"), f"{name}_command")
+        for option, parameter in inspect.signature(command, eval_str=True).parameters.items():
+            kind, *described = get_args(parameter.annotation) or [parameter.annotation]
+            if float in (kind, *get_args(kind)):
+                for text in ("nan", "inf", "-inf", "1e999"):
+                    with pytest.raises(UsageError, match="use a finite one"):
+                        described[0].callback(float(text))
+                checked.add((name, option))
+    assert ("findings", "min_score") in checked
+    result = run_command("findings", "--log", SAMPLE_LOGS, "--fail-on", "any", "--min-score", "nan")
+    assert result.exit_code == 2
+    assert "invalid number nan" in result.stderr
 
 
 def test_what_several_commands_share_is_called_the_same():
