@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.errors import UsageError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition
@@ -118,8 +119,13 @@ def night_id(text: str) -> str:
     try:
         datetime.strptime(text, ID)
     except ValueError:
-        return datetime.fromtimestamp(parse_time(text) / 1000, UTC).strftime(ID)
-    return text
+        time_ms = parse_time(text)
+    else:
+        return text
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime(ID)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"invalid night {text!r}: no calendar has that time") from None
 
 
 class _Night(NamedTuple):

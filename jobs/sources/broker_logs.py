@@ -43,7 +43,7 @@ WITHOUT_TIMES: Final = (
     "which number is the month); such lines of the file: {}"
 )
 NEEDLE: Final = re.compile(b"|".join(map(re.escape, NEEDLES)))
-OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
+OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>[01][0-9]|2[0-3]):?(?P<minutes>[0-5][0-9])")
 
 Zone = Callable[[int], int]
 """From a local time, ms as if its zone were UTC, to what must be added to get UTC (ms)."""

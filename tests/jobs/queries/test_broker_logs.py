@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_logs.history import group_histories
@@ -43,6 +43,16 @@ def causes(found: LogAnswers) -> set[Told]:
     return {
         Told(row.group_id, each.member_id or "", each.kind) for row in rows for each in row.causes if each.kind in HOW
     }
+
+
+@pytest.mark.parametrize("name", ["+25:00", "+24:00", "-99:99", "+02:60", "Europe", "", "../x", "\udc80"])
+def test_a_zone_that_no_clock_has_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="invalid zone"):
+        parse_zone(name)
+
+
+def test_the_longest_offsets_are_zones() -> None:
+    assert [parse_zone(name)(0) for name in ("+23:59", "-2359")] == [-86_340_000, 86_340_000]
 
 
 @pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=5, minutes=45), timedelta(hours=-11)])

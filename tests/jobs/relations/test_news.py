@@ -47,6 +47,8 @@ def test_the_last_night_is_the_newest_before_that_did_not_fail(tmp_path: Path) -
     assert night_id(IDS[2]) == IDS[2]
     with pytest.raises(UsageError, match="invalid time"):
         night_id("yesterday")
+    with pytest.raises(UsageError, match="no calendar has that time"):
+        night_id("99999999999999999")
 
 
 def test_findings_are_new_by_the_night_that_changed_them(tmp_path: Path) -> None:
