@@ -380,7 +380,8 @@ MOVED_CAUSES: Final = (*TOPIC_CAUSES, "topic_metadata_changed")
 OF_CLASSIC_TOPICS: Final = re.compile(rf'\w+_causes_total{{cause="({"|".join(MOVED_CAUSES)})".*type="CLASSIC"')
 OF_STATUS: Final = re.compile(r"; from epoch \d+: .*")
 NO_STATUS: Final = re.compile(r"; from epoch \d+: its status is not known: ")
-OF_LIMIT: Final = " (the limit)"
+LEFT_OUT: Final = re.compile(r" \(the limit\)|; the group has no members since")
+"""What a text may leave out where it is not known."""
 OF_STORM: Final = re.compile(r"; causes: .*")
 
 
@@ -400,7 +401,7 @@ def says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
     Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
     not known is the reason; that of a share partition is called unknown. Topics may be named by their ids, or be some
     that may be gone, where the answer says so; of offsets, too. A number of deliveries may lack that it is the group's
-    limit.
+    limit, and static members that are gone that the group has no members since.
     """
     if said is None or said == true:
         return True
@@ -415,7 +416,7 @@ def says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
             return _are_named_by_ids(said, true, doubted)
         return len(said) == len(true) and all(says_less(*both, doubted) for both in zip(said, true, strict=True))
     if isinstance(said, str) and isinstance(true, str):
-        if said == true.replace(OF_LIMIT, ""):
+        if said == LEFT_OUT.sub("", true):
             return True
         # Causes may be called unknown in the text of a storm, and the status of a topology in that of ``not_ready``.
         parts = [OF_STORM] if OF_STORM.search(said) else [OF_STATUS] if NO_STATUS.search(said) else []

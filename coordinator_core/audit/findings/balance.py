@@ -259,7 +259,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     yield history.finding(
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
-        f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {duration(waited_ms)}: "
+        f"{'without a worker' if history.is_empty else WITHOUT_TARGET} for {duration(waited_ms)}: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
         # Both are the same record if work has been unassigned only since the last epoch.
         list(dict.fromkeys((begun, last.target or last.opened))),

@@ -304,7 +304,7 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
     detail = f"{counted(len(expired), 'static member')} did not return within the session timeout: {first_of(times)}"
     if len(gone) < len(expired):
         detail += f"; {len(expired) - len(gone)} came back later"
-    elif history.present is not None and history.present.members == ():
+    elif history.is_empty:
         detail += "; the group has no members since"
     yield history.finding(
         FindingKind.STATIC_MEMBER_EXPIRED,

@@ -263,7 +263,14 @@ class GroupHistory:
     @property
     def may_have_members(self) -> bool:
         """Return whether the group is there, and is not known to have no members."""
-        return self.present is not None and self.present.members != ()
+        return self.present is not None and not self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the group is there and has no members: its state may tell that where who was in it before is
+        not known.
+        """
+        return self.present is not None and (self.present.members == () or self.present.state == "EMPTY")
 
     @property
     def lacks(self) -> str | None:

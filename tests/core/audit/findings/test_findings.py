@@ -417,6 +417,20 @@ def test_static_members_fenced_and_expired() -> None:
         assert found(FindingKind.STATIC_MEMBER_FENCED, memberships=returned) == []
 
 
+@pytest.mark.parametrize(
+    ("state", "members", "is_empty"),
+    [("EMPTY", (), True), ("EMPTY", None, True), (None, None, False), ("STABLE", ("b",), False)],
+)
+def test_a_group_of_a_static_member_that_is_gone_may_have_no_members_since(
+    state: str | None, members: tuple[str, ...] | None, *, is_empty: bool
+) -> None:
+    """Its state tells that, also where it is not known who was in it before."""
+    gone = member("a", at(1), at(60), instance_id="i", away_since=at(10))
+    present = epoch(3, at(60), state=state, members=members)
+    (expired,) = found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=[gone], epochs=[present])
+    assert expired.detail.endswith("; the group has no members since") == is_empty
+
+
 MEMBERS = [member("a", at(1)), member("b", at(1))]
 
 
