@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,13 +18,14 @@ from jobs.checks.project import FOLDER, write_project
 from jobs.checks.validation import Result
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
+from jobs.cli.lines import CheckLine, CheckVerdict
 from jobs.cli.options import FAILED_GATE, ConfigOption, TablesOption, with_options
 from jobs.cli.output import print_lines, print_written
 from jobs.cli.table_options import TableOptions
 from jobs.tables.reader import absolute
 from jobs.tables.runner import SPARK, choose
 
-VERDICTS = {True: "passed", False: "failed", None: "unknown"}
+VERDICTS: Final[dict[bool | None, CheckVerdict]] = {True: "passed", False: "failed", None: "unknown"}
 
 
 @with_options(TableOptions)
@@ -60,23 +61,22 @@ def print_results(console: Console, results: Iterable[Result], form: GateFormat 
         return
     as_json = console.json or form is GateFormat.JSON
     lines = [
-        {
-            "cluster": result.cluster,
-            "suite": result.suite,
-            "check": result.check,
-            "observed": result.observed,
-            "expected": result.bound,
-            "severity": result.severity,
-            "verdict": VERDICTS[result.passed],
-            "about": result.about,
-            "happened": result.happened,
-        }
+        CheckLine(
+            cluster=result.cluster,
+            suite=result.suite,
+            check=result.check,
+            observed=result.observed,
+            expected=result.bound,
+            severity=result.severity,
+            verdict=VERDICTS[result.passed],
+            about=result.about,
+            happened=result.happened,
+        )
         for result in results
     ]
-    if not as_json:
-        left_out = ("suite", "about", "happened")
-        lines = [{name: value for name, value in line.items() if name not in left_out} for line in lines]
-    print_lines(lines, as_json=as_json, title="checks")
+    left_out = () if as_json else ("suite", "about", "happened")
+    shown = [{name: value for name, value in line.items() if name not in left_out} for line in lines]
+    print_lines(shown, as_json=as_json, title="checks")
     if not as_json:
         for note in dict.fromkeys(_note(result) for result in results if not result.passed):
             console.note(note)

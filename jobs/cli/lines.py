@@ -6,7 +6,7 @@ has milliseconds since 1970.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from coordinator_core.coordinator.traces.compare import Difference
 from coordinator_core.groups.described import Description
@@ -98,17 +98,23 @@ class FollowedPath(TypedDict):
     history: Literal["actual", "repeated", "hypothetical"]
 
 
-class CheckLine(TypedDict):
-    """The result of a check. ``expected``: the bound for the observed figure."""
+CheckVerdict = Literal["passed", "failed", "unknown"]
 
-    cluster: str
+
+class CheckLine(TypedDict):
+    """The result of a check. ``expected``: the bound for the observed figure. ``about`` is what it looks at, and
+    ``happened`` what it counted, null if nothing. A null ``cluster``: the check is of all clusters.
+    """
+
+    cluster: str | None
     suite: str
     check: str
     observed: float | None
     expected: str
     severity: str
-    verdict: Literal["passed", "failed", "unknown"]
+    verdict: CheckVerdict
     about: str
+    happened: str | None
 
 
 class IngestedLine(TypedDict):
@@ -158,23 +164,36 @@ SettingLine = TypedDict("SettingLine", {"setting": str, "value": object, "from":
 """An effective setting; ``from``: default, or the file, environment variable or flag that sets it."""
 
 
-class WatchedBeginning(TypedDict):
+class WatchedLine(TypedDict):
+    """A line of a watch."""
+
+    repeated: NotRequired[Annotated[Literal[True], "a watch that was killed may have told it before"]]
+
+
+class WatchedBeginning(WatchedLine):
     """A rebalance that a watch saw begin."""
 
     event: Literal["rebalance_began"]
 
 
-class WatchedEnd(TypedDict):
+class WatchedEnd(WatchedLine):
     """A rebalance that a watch saw end; ``verdict``: that on its target, null if it was not judged."""
 
     event: Literal["rebalance_ended"]
     verdict: str | None
 
 
-class WatchedFinding(TypedDict):
-    """A finding that arose while a watch ran."""
+class WatchedFinding(WatchedLine):
+    """A finding that began, grew or ended while a watch ran."""
 
     event: Literal["finding"]
+    change: Literal["began", "grew", "ended"]
+
+
+class WatchedLag(WatchedLine):
+    """The lag of a group, whose status changed while a watch ran."""
+
+    event: Literal["lag"]
 
 
 class WrittenReport(TypedDict):
@@ -233,11 +252,13 @@ class DumpedLine(TypedDict):
 
     ``key`` and ``value`` are decoded, with the names of Kafka's schemas (docs/records.md). ``error`` says why a record
     could not be decoded; ``keyBytes`` and ``valueBytes`` are its bytes in base64. ``batchBase`` and ``batchLast`` are
-    the first and the last offset of the batch; ``timestamp`` is in milliseconds since 1970.
+    the first and the last offset of the batch; ``timestamp`` is in milliseconds since 1970. ``folder`` is that of the
+    copy, where a log partition has several.
     """
 
     partition: int | None
     segment: str
+    folder: NotRequired[str]
     batchBase: int
     batchLast: int
     isTransactional: bool

@@ -48,6 +48,7 @@ from jobs.queries.group_rows import TABLE_OF
 from jobs.serve.site import ANSWERS
 from jobs.simulate.partition import WrittenPartition
 from jobs.tables.night_rows import NightRow
+from jobs.watch.events import LagStatusRow
 
 Schema = dict[str, object]
 
@@ -169,7 +170,8 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
     "watch": [
         LineShape([lines.WatchedBeginning, RebalanceRow], when="when a rebalance begins"),
         LineShape([lines.WatchedEnd, RebalanceRow], when="when a rebalance ends"),
-        LineShape([lines.WatchedFinding, FindingRow], when="when a finding arises"),
+        LineShape([lines.WatchedFinding, FindingRow], when="when a finding arises, grows or ends"),
+        LineShape([lines.WatchedLag, LagStatusRow], when="when the status of a group's lag changes"),
     ],
     "report": [LineShape([lines.WrittenReport])],
     "nightly": [LineShape([StepRun]), LineShape([lines.WrittenReport], when="with --report")],

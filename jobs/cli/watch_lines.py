@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.records import LogPosition
+from jobs.cli.lines import WatchedBeginning, WatchedEnd, WatchedFinding, WatchedLag, WatchedLine
 from jobs.cli.output import cell, utc
 from jobs.cli.rebalance_text import causes_text, effects, epochs
 from jobs.formatting import json_text, plain
@@ -26,7 +27,7 @@ def lines(
     ``is_repeated``: a watch that was killed may have told it.
     """
     if as_json:
-        yield json_text({**_as_json(event), **({"repeated": True} if is_repeated else {})})
+        yield json_text({**_added(event), **plain(event.row), **({"repeated": True} if is_repeated else {})})
         return
     words = [*_words(event, groups.members), *([REPEATED] if is_repeated else [])]
     yield " ".join(cell(part) for part in words)
@@ -35,15 +36,16 @@ def lines(
             yield f"    {cell(sentence.text)}"
 
 
-def _as_json(event: WatchEvent) -> dict[str, object]:
+def _added(event: WatchEvent) -> WatchedLine:
+    """Return what a line has besides the row of its event."""
     if isinstance(event, RebalanceBegan):
-        return {"event": "rebalance_began", **plain(event.row)}
+        return WatchedBeginning(event="rebalance_began")
     if isinstance(event, RebalanceEnded):
         verdict = None if event.verdict is None else event.verdict.verdict
-        return {"event": "rebalance_ended", **plain(event.row), "verdict": verdict}
+        return WatchedEnd(event="rebalance_ended", verdict=verdict)
     if isinstance(event, LagChanged):
-        return {"event": "lag", **plain(event.row)}
-    return {"event": "finding", "change": event.change, **plain(event.row)}
+        return WatchedLag(event="lag")
+    return WatchedFinding(event="finding", change=event.change)
 
 
 def _words(event: WatchEvent, members: Members) -> Iterator[str]:
