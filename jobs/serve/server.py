@@ -108,8 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep the token as a cookie, so that it does not stay in the address, nor in the history of the browser."""
         self._begin(303, "text/plain; charset=utf-8", 0)
         query = urlencode(asked)
-        # A path that begins with two slashes would be another host, to which the browser would then go.
-        self.send_header("Location", ("/" + path.lstrip("/")) + (f"?{query}" if query else ""))
+        # A path that begins with two slashes or backslashes would be another host, to which the browser would then go.
+        self.send_header("Location", "/" + path.lstrip("/\\") + (f"?{query}" if query else ""))
         self.send_header("Set-Cookie", f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/")
         self.end_headers()
 
