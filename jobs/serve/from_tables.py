@@ -425,7 +425,8 @@ class ServedTables:
                 **values,
             )
         )
-        if not rows and asked.first > 0:  # behind the last group there is no row that says how many there are
+        # Behind the last group, and on a page of none, there is no row that says how many there are.
+        if not rows and (asked.first > 0 or asked.most == 0):
             return [], {}, self._chosen(tables, asked._replace(first=0, most=1))[2]
         ids = [row["group_id"] for row in rows]
         return ids, {row["group_id"]: row["findings"] for row in rows}, rows[0]["seen"] if rows else 0

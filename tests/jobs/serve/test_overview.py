@@ -158,6 +158,14 @@ def test_answers_fit_their_schemas(stored: tuple[str, Settings]) -> None:
             Draft202012Validator(output_schema(path)).validate(json.loads(answer.body))
 
 
+def test_a_page_of_no_groups_says_how_many_there_are(stored: tuple[str, Settings]) -> None:
+    place, settings = stored
+    served = ServedTables(lambda: FolderReader(place), settings)
+    pages = [served.groups(GroupsAsked(first=first, most=most)) for first, most in ((0, 1), (0, 0), (2, 0), (9_999, 5))]
+    assert len({page.seen for page in pages}) == 1
+    assert [len(page.groups) for page in pages] == [1, 0, 0, 0]
+
+
 def test_a_question_waits_only_so_long_for_the_one_before(
     stored: tuple[str, Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,8 @@ def test_groups_at_moments(
         GroupsAsked(group_type="SHARE", most=200),
         GroupsAsked(only_found=True, most=200),
         GroupsAsked(first=100_000),
+        GroupsAsked(most=0),
+        GroupsAsked(first=3, most=0, group_type="SHARE"),
         GroupsAsked(at_ms=MOMENTS[1], than_ms=MOMENTS[2], only_changed=True, most=200),
     ]
     for each in asked:
