@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.cluster.clocks import utc
 from coordinator_core.errors import UsageError
 from jobs.formatting import plain
 from jobs.secret_values import remember_url
@@ -92,7 +92,7 @@ def _text(event: FindingEvent, cluster: str) -> str:
     row = event.row
     about = "the cluster" if row.group_id is None else row.group_id
     subject = f", {row.subject}" if row.subject else ""
-    times = f"since {_iso(row.since_ms)}" + ("" if row.is_open else f" until {_iso(row.until_ms)}")
+    times = f"since {utc(row.since_ms)}" + ("" if row.is_open else f" until {utc(row.until_ms)}")
     state = {"began": row.level, "grew": f"{row.level}, more", "ended": "over"}[event.change]
     text = f"[{state}] {row.kind} in {about}{subject} ({cluster}, {times}): {row.detail}"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -110,13 +110,10 @@ def _alert(row: FindingRow, cluster: str, *, has_ended: bool) -> dict[str, Any]:
         "group": row.group_id,
         "subject": row.subject,
     }
-    alert = {
+    times = {"startsAt": utc(row.since_ms)} | ({"endsAt": utc(row.until_ms)} if has_ended else {})
+    return {
         "labels": {name: value for name, value in labels.items() if value},
         "annotations": {"summary": f"{row.kind} in {row.group_id or 'the cluster'}", "description": row.detail},
-        "startsAt": _iso(row.since_ms),
+        # Alertmanager takes nothing but dates; where there is none, it takes the time at which it hears of the finding.
+        **{name: time for name, time in times.items() if time.endswith("Z")},
     }
-    return alert | ({"endsAt": _iso(row.until_ms)} if has_ended else {})
-
-
-def _iso(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds")

@@ -86,8 +86,20 @@ def test_a_text_for_chats_and_an_alert_for_alertmanager(finding: FindingRow) -> 
     alerts = [alert for (alert,) in received]
     of_one = {"alertname": "rebalance_storm", "severity": "warning", "cluster": "east", "group": finding.group_id}
     assert [alert["labels"] for alert in alerts] == [of_one] * 3, "the same labels: the end resolves the beginning"
-    assert all(alert["startsAt"].endswith("+00:00") for alert in alerts)
+    assert all(alert["startsAt"].endswith("Z") for alert in alerts)
     assert ["endsAt" in alert for alert in alerts] == [False, False, True]
+
+
+@pytest.mark.parametrize("time_ms", [-1, 1 << 60])
+def test_a_time_that_no_calendar_has_is_no_time_of_an_alert(finding: FindingRow, time_ms: int) -> None:
+    """A record may have any."""
+    ended = FindingEvent(KEY, finding._replace(since_ms=time_ms, until_ms=time_ms), "ended")
+    with receiver() as (address, received):
+        assert post(f"{address}/api/v2/alerts", ended) == []
+        assert post(address, ended) == []
+    assert not {"startsAt", "endsAt"} & received[0][0].keys()
+    since = "unknown" if time_ms == -1 else f"{time_ms} ms"
+    assert f"since {since} until {since}" in received[1]["text"]
 
 
 def test_alertmanager_is_told_again_of_what_goes_on(finding: FindingRow) -> None:
