@@ -84,7 +84,7 @@ ORDER BY {IN_SQL}, r.group_id
 VERDICTS: Final = "SELECT verdict, count(*) AS targets FROM $target_audits WHERE cluster = :cluster GROUP BY verdict"
 COMMITS: Final = """
 SELECT hour_ms, CAST(sum(written) AS BIGINT) AS records FROM $commit_summaries
-WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0 GROUP BY hour_ms
+WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0 GROUP BY hour_ms ORDER BY hour_ms
 """
 TYPES: Final = f"""
 SELECT coalesce(t.group_type, '{OFFSETS}') AS name, count(*) AS groups FROM ({KNOWN}) AS k

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from deltalake import DeltaTable
 from jsonschema import Draft202012Validator
 
+from coordinator_core.audit.folds.commit_times import HOUR_MS
 from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.schema import output_schema
@@ -31,6 +34,7 @@ from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.commands import run_command
 from tests.core.audit.histories import all_shown
+from tests.jobs.relations.tables_of_logs import append
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "data" / "samples" / "incident"
@@ -175,3 +179,16 @@ def test_a_question_waits_only_so_long_for_the_one_before(
     with served._reader(), pytest.raises(InputError, match="busy with another question"):
         served.search("b")
     assert served.search("b-range")
+
+
+def test_commits_are_counted_in_few_intervals_whichever_file_has_the_later_ones(
+    stored: tuple[str, Settings], tmp_path: Path
+) -> None:
+    place, settings = shutil.copytree(stored[0], tmp_path / "tables"), stored[1]
+    rows = DeltaTable(place / "commit_summaries").to_pyarrow_table().to_pylist()
+    row = next(row for row in rows if row["hour_ms"] is not None)
+    later = [row | {"hour_ms": row["hour_ms"] + hours * HOUR_MS} for hours in range(1, 721)]
+    for half in (later[360:], later[:360]):
+        append(place, "commit_summaries", half)
+    made = ServedTables(lambda: FolderReader(str(place)), settings).overview()
+    assert {count.length_ms for count in made.commits} == {12 * HOUR_MS}
