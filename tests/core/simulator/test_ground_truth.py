@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.rows import Verdict
+from coordinator_core.coordinator import coordinator
 from coordinator_core.groups.connect.describe import group_state
 from coordinator_core.groups.share.partition_offsets import describe_share_offsets
 from coordinator_core.records import Family
@@ -119,6 +120,26 @@ def test_what_is_found_is_what_happened_when_coordinators_fail(kind, seed):
     epochs = [row.batch.leader_epoch for row in world.rows[0]]
     assert epochs == sorted(epochs)
     assert set(epochs) == set(range(len(moves) + 1))
+    check(world)
+    check_state(world)
+
+
+def test_a_coordinator_whose_broker_fails_while_it_loads_does_not_take_over(monkeypatch):
+    outages = [{"at": f"{180 + 4 * turn}s", "broker": turn % 3, "lasts": "2s"} for turn in range(6)]
+    cluster = CLUSTER | {"partitions": 1, "outages": outages, "loading": "25s"}
+    taken_over = []
+    take_over = coordinator.take_over
+
+    def noted(memory, topics, now):
+        taken_over.append(now)
+        return take_over(memory, topics, now)
+
+    monkeypatch.setattr(coordinator, "take_over", noted)
+    groups = {kind: {"type": kind, "members": 4, "topics": ["orders"]} for kind in ("consumer", "classic", "share")}
+    world = World.of(2, lasts="6m", cluster=cluster, topics=TOPICS, groups=groups)
+    moves = [row["time_ms"] for row in world.truth if row["kind"] == "fail-over"]
+    assert len(moves) >= 2
+    assert taken_over == [moves[-1] + 25_000]
     check(world)
     check_state(world)
 
