@@ -6,7 +6,9 @@ Times are whole milliseconds from the scenario's start; a file writes them as ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -28,6 +30,7 @@ from coordinator_core.simulator.scenario_events import (
 )
 
 _NUMBER = "{n}"
+_DIGIT = re.compile("[0-9]")
 MOST_TASKS_IN_RECORDS = 128
 """Tasks of one connector that the records of Connect on KIP-848 can name: the task id is an int8, from 0 on."""
 
@@ -339,6 +342,7 @@ class Scenario(Part):
                     raise ValueError(
                         f"{kind} {name}: {_NUMBER} in the name needs a count above 1, and the other way round"
                     )
+            _require_own_names(kind, {name: entry.count for name, entry in entries.items()})
         for name, topic in self.topics.items():
             if topic.replicas > self.cluster.brokers:
                 raise ValueError(f"topic {name}: {topic.replicas} replicas on {self.cluster.brokers} brokers")
@@ -379,16 +383,13 @@ class Scenario(Part):
 
     def ids(self, name: str) -> Iterator[str]:
         """Yield the ids of the groups with this name, by number."""
-        for number in range(self.groups[name].count):
-            yield name.replace(_NUMBER, str(number))
+        return _names(name, self.groups[name].count)
 
     def topics_of(self, group: ScenarioGroup) -> list[ScenarioTopic]:
         """Return the topics that the group reads, by name or by its regex."""
         if group.regex is None:
             return [self.topics[name] for name in group.topics]
-        expanded = (
-            (topic, name.replace(_NUMBER, str(n))) for name, topic in self.topics.items() for n in range(topic.count)
-        )
+        expanded = ((topic, each) for name, topic in self.topics.items() for each in _names(name, topic.count))
         # By identity: many names may be of one topic, which cannot be hashed, as it has a dict.
         matched = {id(topic): topic for topic, name in expanded if re2.matching(group.regex, [name])}
         return list(matched.values())
@@ -396,3 +397,22 @@ class Scenario(Part):
     def topic_name(self, name: str, number: int) -> str:
         """Return the topic that the name stands for in the group with this number."""
         return name.replace(_NUMBER, str(number % self.topics[name].count))
+
+
+def _names(name: str, count: int) -> Iterator[str]:
+    """Yield the names that a name in the scenario stands for, by number."""
+    return (name.replace(_NUMBER, str(number)) for number in range(count))
+
+
+def _require_own_names(kind: str, counts: Mapping[str, int]) -> None:
+    """Raise ValueError where two names of the scenario stand for the same name."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in counts:
+        alike[_DIGIT.sub("", name.replace(_NUMBER, ""))].append(name)
+    for names in alike.values():
+        # Most are like no other one: a scenario may have millions of groups, which are not to be named for nothing.
+        owners: dict[str, str] = {}
+        for name in names if len(names) > 1 else ():
+            for each in _names(name, counts[name]):
+                if owners.setdefault(each, name) != name:
+                    raise ValueError(f"{kind} {name}: {owners[each]} also stands for {each}")

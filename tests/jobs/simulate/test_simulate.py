@@ -158,6 +158,18 @@ def test_what_was_written_is_counted(scenario, tmp_path):
         ),
         (("{at: 1m, deploy: {}}", "{at: 1m, deploy: {versions: [0, 1]}}"), "members of classic groups have none"),
         (("count: 3", "count: 1"), "{n} in the name needs a count above 1"),
+        (
+            (
+                "groups:\n",
+                "groups:\n  a{n}: {type: classic, count: 11, topics: [orders]}\n"
+                "  a1{n}: {type: classic, count: 2, topics: [orders]}\n",
+            ),
+            "group a1{n}: a{n} also stands for a10",
+        ),
+        (
+            ("topics:\n", "topics:\n  a{n}: {partitions: 1, count: 2}\n  a1: {partitions: 1}\n"),
+            "topic a1: a{n} also stands for a1",
+        ),
     ],
 )
 def test_a_scenario_that_cannot_be_is_refused_in_one_line(change, said, tmp_path):
