@@ -31,8 +31,8 @@ POINTS: Final = f"""
 {in_order(OF_KEY, WANTED)}, steps_of_keys AS (
   SELECT {OF_KEY}, log_offset, effective, CASE WHEN NOT is_tombstone THEN committed_offset END AS committed,
     is_tombstone AND lag(is_tombstone, 1, FALSE) OVER of_key AS is_gone,
-    -- Another broker's clock may be behind: the time of a point is never before that of the commit before it.
-    max(held_ms) OVER (PARTITION BY {OF_KEY} ORDER BY effective, log_offset
+    -- Another broker's clock may be behind: the time of a point is never before its record, or the commit before it.
+    max(greatest(timestamp_ms, held_ms)) OVER (PARTITION BY {OF_KEY} ORDER BY effective, log_offset
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS time_ms
   FROM kept WINDOW of_key AS (PARTITION BY {OF_KEY} ORDER BY effective, log_offset)
 ), counted AS (

@@ -42,12 +42,14 @@ WITH mine AS (
   WHERE cluster = :cluster AND {MARKER}
 ), ended AS (
   -- A producer has one transaction at a time: its first marker behind a record is the end of that record's.
-  SELECT m.log_topic, m.log_partition, m.log_offset, min(e.marker) AS marker, min(e.marker_ms) AS marker_ms
+  SELECT m.log_topic, m.log_partition, m.log_offset,
+    min(named_struct('marker', e.marker, 'marker_ms', e.marker_ms)) AS first_marker
   FROM mine AS m
   JOIN ends AS e ON {PLACE.format("e")} AND m.producer_id = e.producer_id AND m.log_offset < e.marker
   GROUP BY m.log_topic, m.log_partition, m.log_offset
 ), steps AS (
-  SELECT m.*, coalesce(n.marker, m.log_offset) AS effective, coalesce(n.marker_ms, m.timestamp_ms) AS held_ms
+  SELECT m.*, coalesce(n.first_marker.marker, m.log_offset) AS effective,
+    coalesce(n.first_marker.marker_ms, m.timestamp_ms) AS held_ms
   FROM mine AS m LEFT JOIN ended AS n ON {PLACE.format("n")} AND m.log_offset = n.log_offset
 ), overtaken AS (
   -- Coordinators keep the commit with the highest log offset, also where a transaction with a lower one ends later.

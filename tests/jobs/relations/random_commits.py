@@ -71,7 +71,9 @@ class RandomLog:
         """Commit a transaction, or abort it."""
         self.open.remove(producer_id)
         kind = self.rng.choice([COMMIT, COMMIT, ABORT])
-        self.batches.append(marker(kind, producer_id, self.offset, self.time_ms))
+        # A marker has the time of the broker that led then: the next one may be earlier.
+        time_ms = self.time_ms + (self.offset % 3 - 1) * 9 * STEP_MS
+        self.batches.append(marker(kind, producer_id, self.offset, time_ms))
         self.offset += 1
 
     def ends(self) -> list[End]:

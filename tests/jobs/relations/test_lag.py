@@ -200,9 +200,8 @@ MUTATIONS = [
     ("control_type IN ('ABORT', 'COMMIT')", "control_type IN ('ABORT')"),
     ("m.producer_id = e.producer_id AND", ""),
     ("m.log_offset < e.marker", "TRUE"),
-    ("min(e.marker) AS", "max(e.marker) AS"),
-    ("min(e.marker_ms)", "max(e.marker_ms)"),
-    ("coalesce(n.marker_ms, m.timestamp_ms)", "m.timestamp_ms"),
+    ("min(named_struct('marker', e", "max(named_struct('marker', e"),
+    ("coalesce(n.first_marker.marker_ms, m.timestamp_ms)", "m.timestamp_ms"),
     ("newest_before < log_offset", "TRUE"),
     ("lag(end_offset) OVER", "lead(end_offset) OVER"),
     ("ORDER BY held_ms, is_end DESC", "ORDER BY held_ms DESC, is_end DESC"),
@@ -220,7 +219,7 @@ MUTATIONS_OF_GROUP = [
     ("AND group_id = :group_id", ""),
     ("outcome IN ('open', 'aborted') OR (outcome = 'unknown'", "outcome IN ('aborted') OR (outcome = 'unknown'"),
     ("m.log_offset < e.marker", "TRUE"),
-    ("coalesce(n.marker_ms, m.timestamp_ms)", "m.timestamp_ms"),
+    ("coalesce(n.first_marker.marker_ms, m.timestamp_ms)", "m.timestamp_ms"),
     ("newest_before < log_offset", "TRUE"),
 ]
 """Parts of the text of one group, of whose commits the lag at other end offsets is found."""
