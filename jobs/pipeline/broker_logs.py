@@ -102,7 +102,7 @@ def _of_other_clusters(tables: TableReader, cluster: str) -> Iterator[dict[str, 
     for row in tables.rows(
         "SELECT DISTINCT group_id, member_id FROM $memberships WHERE cluster = :cluster AND group_id IN :groups",
         cluster=cluster,
-        groups=sorted({event.group_id or "" for event in named}) or [""],
+        groups=sorted({event.group_id for event in named if event.group_id is not None}),
     ):
         members[row["group_id"]].add(row["member_id"])
     refused = dict(of_other_clusters(named, members))
@@ -110,7 +110,7 @@ def _of_other_clusters(tables: TableReader, cluster: str) -> Iterator[dict[str, 
     for row in tables.rows(
         "SELECT * FROM $broker_events WHERE cluster = :cluster AND (file IN :files OR members_not_known IS NOT NULL)",
         cluster=cluster,
-        files=sorted(refused) or [""],
+        files=sorted(refused),
     ):
         if row["members_not_known"] != refused.get(row["file"]):
             yield _row(read(row), row["digest"], cluster, unknown=refused.get(row["file"]))
@@ -162,9 +162,7 @@ def _bound(tables: TableReader, cluster: str) -> Iterator[tuple[str, BrokerEvent
     for table, row_type in (("group_epochs", GroupEpochRow), ("memberships", MembershipRow)):
         as_row = reader(row_type)
         for row in tables.rows(
-            f"SELECT * FROM ${table} WHERE cluster = :cluster AND group_id IN :groups",
-            cluster=cluster,
-            groups=groups or [""],
+            f"SELECT * FROM ${table} WHERE cluster = :cluster AND group_id IN :groups", cluster=cluster, groups=groups
         ):
             known[row["group_id"]].append(as_row(row))
     for group_id, events in of_group.items():

@@ -108,7 +108,7 @@ def older_copies(tables: TableReader, cluster: str) -> Iterator[str]:
         for row in tables.rows(
             "SELECT group_id, epoch FROM $group_epochs WHERE cluster = :cluster AND is_open AND group_id IN :groups",
             cluster=cluster,
-            groups=sorted({line.group_id or "" for line in later}) or [""],
+            groups=sorted({line.group_id for line in later if line.group_id is not None}),
         )
     }
     for line in later_lines(later, last_ms, epochs).values():

@@ -127,7 +127,7 @@ SELECT o.*, :run AS run_id, end_offset, end_offset_ms,
 FROM all_offsets AS o LEFT JOIN (SELECT * FROM ends WHERE nth = 1) AS e
 ON cluster = e_cluster AND topic = e_topic AND partition = e_partition
 """
-"""Rows of ``group_offsets`` with the newest end offset of each partition; the lag is as ``burrow.records_behind``."""
+"""Rows of ``group_offsets`` with the newest end offset of each partition; the lag is that of ``records_behind``."""
 
 ROWS: Final = f"""
 SELECT count(*) AS number FROM (

@@ -138,7 +138,7 @@ class StoredAnswers:
             "SELECT member_id, instance_id, client_id, client_host FROM $memberships AS m "
             "WHERE cluster = :cluster AND group_id IN :groups ORDER BY m.joined.offset",
             cluster=self.cluster,
-            groups=sorted(groups) or [""],
+            groups=sorted(groups),
         )
         # In the order of joining, so that of a member that was there twice the last name stays.
         return {row["member_id"]: named(MemberName(**row)) for row in rows}
@@ -155,7 +155,7 @@ class StoredAnswers:
             cluster=self.cluster,
             kind=CURRENT,
             name=wanted.name,
-            groups=[*wanted.subtopologies] or [""],
+            groups=[*wanted.subtopologies],
         )
         known = self.knowledge().lost.all_known(map(reader(AssignmentRow), rows))
         return [row for row in known if wanted.has(row)]

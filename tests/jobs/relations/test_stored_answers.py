@@ -48,6 +48,15 @@ def test_intervals_are_of_a_topic_or_connector_or_of_tasks_that_read_the_topic(t
     assert {row.member_id for row in found.owned(OwnedBy("u", {}))} == {"m9"}
 
 
+def test_members_are_those_of_the_groups_asked_for(tmp_path: Path) -> None:
+    rows = [
+        {"group_id": group, "member_id": f"of {group}", "client_id": "c", "joined": at(0, 0)} for group in ("", "g")
+    ]
+    found = answers(tmp_path, {HISTORY["memberships"]: rows})
+    asked: tuple[set[str], ...] = ({"g"}, {""}, set())
+    assert [[*found.members(groups)] for groups in asked] == [["of g"], ["of "], []]
+
+
 def test_a_rebalance_is_found_by_the_place_of_its_record(tmp_path: Path) -> None:
     rows = [
         {"group_id": f"{partition}-{offset}", "at": at(partition, offset)} for partition in (0, 1) for offset in (0, 1)
