@@ -50,6 +50,7 @@ class Summary(NamedTuple):
     pending: Sequence[Row] | None
     rewind_count: int | None
     removal_count: int | None
+    topic_id: str | None
 
 
 class GroupEnd(NamedTuple):
@@ -63,6 +64,7 @@ class GroupEnd(NamedTuple):
 
 NESTED: Final = {
     "offset": "s.committed.committed_offset",
+    "topic_id": "s.committed.topic_id",
     **{
         f"{end}_{name}": f"s.{end}.{part}"
         for end in ("first", "last")
@@ -227,6 +229,7 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
         removals,
         max((row.rewind_count or 0) - len(rewinds), 0),
         max((row.removal_count or 0) - len(removals), 0),
+        row.topic_id,
     )
 
 

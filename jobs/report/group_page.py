@@ -428,7 +428,9 @@ def _broken(row: Violation) -> Broken:
 
 
 def _offsets(row: PartitionCommits, ends: NewestEnds, over_time: Mapping[tuple[str, int], OffsetsOverTime]) -> Offsets:
-    end = ends.get(TopicPartition(row.topic, row.partition)) if ends else None
+    end, lag = ends.get(TopicPartition(row.topic, row.partition)) if ends else None, None
+    if end is not None and row.offset is not None:
+        lag = records_behind(end, row.offset, row.last.timestamp_ms, row.topic_id)
     return Offsets(
         row.topic,
         row.partition,
@@ -437,7 +439,7 @@ def _offsets(row: PartitionCommits, ends: NewestEnds, over_time: Mapping[tuple[s
         row.commits,
         len(row.rewinds),
         len(row.removals),
-        None if end is None or row.offset is None else records_behind(end, row.offset, row.last.timestamp_ms),
+        lag,
         over_time.get((row.topic, row.partition), NOTHING),
     )
 

@@ -126,19 +126,27 @@ def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:
     ]
 
 
+ENDS: Final = """
+SELECT DISTINCT topic, partition, end_offset_ms, end_offset FROM $group_offsets
+WHERE cluster = :cluster AND run_id = :run_id AND end_offset IS NOT NULL
+"""
+ENDS_WITH_TOPICS: Final = f"""
+SELECT o.topic, o.partition, o.end_offset_ms, o.end_offset, e.topic_id FROM ({ENDS}) AS o
+LEFT JOIN (SELECT DISTINCT topic, partition, timestamp_ms, topic_id FROM $end_offsets WHERE cluster = :cluster) AS e
+ON o.topic = e.topic AND o.partition = e.partition AND o.end_offset_ms = e.timestamp_ms
+"""
+"""The ends with the topic ids that snapshots name; other ends have none."""
+
+
 def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, EndOffset]:
     """Return the end offsets that were given when the committed offsets were stored last."""
     if not tables.exists("group_offsets"):
         return {}
-    rows = tables.rows(
-        "SELECT DISTINCT topic, partition, end_offset, end_offset_ms FROM $group_offsets "
-        "WHERE cluster = :cluster AND run_id = :run_id AND end_offset IS NOT NULL",
-        cluster=cluster,
-        run_id=newest_run_in(tables, cluster, "group_offsets"),
-    )
+    text = ENDS_WITH_TOPICS if tables.exists("end_offsets") else ENDS
+    run_id = newest_run_in(tables, cluster, "group_offsets")
     return {
-        TopicPartition(row["topic"], row["partition"]): EndOffset(row["end_offset_ms"], row["end_offset"])
-        for row in rows
+        TopicPartition(topic, partition): EndOffset(*end)
+        for topic, partition, *end in tables.tuples(text, cluster=cluster, run_id=run_id)
     }
 
 

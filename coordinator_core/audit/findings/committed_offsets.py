@@ -115,7 +115,7 @@ def beyond_the_end(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
     for commit in history.commits:
         end = history.ends.get(TopicPartition(commit.topic, commit.partition))
         if end is not None and commit.offset is not None:
-            lag = records_behind(end, commit.offset, commit.last.timestamp_ms)
+            lag = records_behind(end, commit.offset, commit.last.timestamp_ms, commit.topic_id)
             if lag is not None and lag < 0:
                 beyond[commit.topic].append((-lag, commit))
     for topic, of_topic in sorted(beyond.items()):

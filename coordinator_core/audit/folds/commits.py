@@ -49,6 +49,7 @@ class PartitionCommits(NamedTuple):
     removals: Annotated[tuple[Removal, ...], "tombstones"]
     more_rewinds: Annotated[int, "commits that went back, beyond those that are kept"] = 0
     more_removals: Annotated[int, "tombstones beyond those that are kept"] = 0
+    topic_id: Annotated[str | None, "topic id that the last commit names; null: none, or removed"] = None
 
 
 class OpenTransaction(NamedTuple):
@@ -201,6 +202,7 @@ class CommitFold:
                 tuple(known.removals),
                 known.more_rewinds,
                 known.more_removals,
+                None if known.offset is None else known.topic_id,
             )
 
     def trails(self) -> Iterator[CommitTrail]:

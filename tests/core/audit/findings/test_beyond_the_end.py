@@ -9,6 +9,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.end_offsets import EndOffset, records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
+from jobs.report.group_page import detail
 from jobs.settings import load
 
 LIMITS = load(environment={}).findings
@@ -39,3 +40,15 @@ def test_partitions_of_a_topic_are_one_finding() -> None:
     assert (finding.kind, finding.subject, finding.value) == (FindingKind.COMMITTED_BEYOND_END, "t", 1)
     assert "1 partition committed beyond the end, the first: t-2 at 102, which ended at 101" in finding.detail
     assert not [*beyond_the_end(GroupHistory("g", 3_000_000, commits=commits), LIMITS)]
+
+
+@pytest.mark.parametrize(("topic_id", "findings"), [("old", 0), ("new", 1), (None, 1)])
+def test_a_commit_of_an_earlier_topic_of_the_name_is_not_beyond_the_end(topic_id: str | None, findings: int) -> None:
+    """The topic was deleted, and created again."""
+    commits = [PartitionCommits("t", 0, 1, AT, AT, 100, (), (), topic_id=topic_id)]
+    history = GroupHistory(
+        "g", 3_000_000, commits=commits, ends={TopicPartition("t", 0): EndOffset(2_000_000, 5, "new")}
+    )
+    assert len([*beyond_the_end(history, LIMITS)]) == findings
+    (offsets,) = detail(history, LIMITS, history.ends).offsets
+    assert offsets.lag == (-95 if findings else None)

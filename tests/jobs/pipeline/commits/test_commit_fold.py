@@ -143,6 +143,7 @@ def commits_of(row: Row) -> PartitionCommits:
             Removal(at(each["at"]), each["offset"], how_removed(each["age_ms"], past_expiry=bool(each["past_expiry"])))
             for each in row["removals"]
         ),
+        topic_id=row["committed"] and row["committed"]["topic_id"],
     )
 
 
