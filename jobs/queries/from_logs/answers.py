@@ -196,7 +196,11 @@ def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | 
         if beyond is not None:
             end = batch.column("offset")[beyond].as_py()
             break
-    if reader.gaps.last_lost_below(end) >= 0:
+    last_lost = reader.gaps.last_lost_below(end)
+    if last_lost > (-1 if last is None else last):
+        # No record follows up to the moment that would show the hole: it may have changed any state before it.
+        state.lose(reader.partition)
+    elif last_lost >= 0:
         state.lost.add(reader.partition)
     lost = ((gone.first, gone.last) for gone in reader.gaps.lost if end is None or gone.first < end)
     given.note_lost(reader.partition, lost)

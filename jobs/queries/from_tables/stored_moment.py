@@ -330,17 +330,22 @@ class StoredShareLog:
         # The first two bytes of a key are the record type, the others the share partition.
         since = {row["key"][2:]: row["since"] for row in snapshots}
         rows = selected.rows(f"SELECT {RECORD} FROM $group_records WHERE {upto} ORDER BY log_partition, log_offset")
-        holes, decoder = self._holes(), RecordDecoder(Family.SHARE)
+        holes, decoder, last = self._holes(), RecordDecoder(Family.SHARE), dict[int, int]()
         hole = next(holes, None)
         for row in rows:
             # Holes come in the order of the rows: what was lost is taken in before the record behind it.
             while hole is not None and hole <= (row["log_partition"], row["log_offset"]):
                 log.lose(hole[0])
                 hole = next(holes, None)
+            last[row["log_partition"]] = row["log_offset"]
             if row["log_offset"] >= since.get(row["key"][2:], 0):
                 log.apply(record_of(row, decoder))
         if hole is not None:
             for partition, _ in (hole, *holes):
+                log.lose(partition)
+        # What is lost behind the last record has none behind it that would show the hole.
+        for (_, partition), extent in extents.items():
+            if extent.gaps.lost > last.get(partition, -1):
                 log.lose(partition)
         return log
 

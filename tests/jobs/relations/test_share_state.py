@@ -70,9 +70,27 @@ def test_a_moment_from_tables_lacks_what_it_lacks_from_files(logs: Path, tables:
         assert stored.surroundings().share_state == replayed.surroundings().share_state
 
 
-def _share_rows() -> Iterator[LogRow]:
-    for files in by_partition(find_logs([SAMPLE_LOGS]))[Family.SHARE].values():
-        yield from LogReader(files, pytest.fail).rows()
+def _share_rows(logs: Path = SAMPLE_LOGS) -> Iterator[LogRow]:
+    for files in by_partition(find_logs([logs]))[Family.SHARE].values():
+        yield from LogReader(files, lambda _: None).rows()
+
+
+@pytest.mark.parametrize("later", [0, 1], ids=["at the hole", "behind it"])
+def test_what_is_lost_just_before_a_moment_may_have_changed_every_share_partition(tmp_path: Path, later: int) -> None:
+    """No record up to the moment shows the hole; behind it only those are known of which a record follows."""
+    logs = Path(shutil.copytree(SAMPLE_LOGS, tmp_path / "logs"))
+    share_damaged(1)(logs)
+    whole, left = ([*_share_rows(each / f"{SHARE_LOG}-1")] for each in (SAMPLE_LOGS, logs))
+    first_lost = min({row.offset for row in whole} - {row.offset for row in left})
+    at = next(number for number, row in enumerate(left) if row.offset > first_lost) - 1 + later
+    fill(tmp_path / "tables", logs, topics=(GROUP_LOG, SHARE_LOG))
+    moment = AsOf(time_ms=left[at].timestamp)
+    stored = StoredMoment(FolderReader(str(tmp_path / "tables")), CLUSTER, moment)
+    for source in (stored, replay(find_logs([logs]), moment, lambda _: None)):
+        state = source.surroundings().share_state
+        assert state is not None
+        known = [each.at.offset for each in state.partitions.values() if each.at.partition == 1]
+        assert all(offset > first_lost for offset in known)
 
 
 def test_histories_from_tables_lack_what_they_lack_from_files(logs: Path, tables: FolderReader) -> None:
