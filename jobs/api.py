@@ -257,10 +257,7 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        answers = self._warned(group)
-        history = _known(answers, group)
-        with told_what_is_missing(answers, history):
-            return explain_rebalance(history, epoch)
+        return _explained(self._warned(group), group, epoch)
 
     def _answers(self) -> StoredAnswers:
         """Return what answers the questions of the command line."""
@@ -274,7 +271,7 @@ class CoordinatorAudit:
         """
         rows = [
             (number, sentence.text, [f"{at.partition}:{at.offset}" for at in sentence.evidence])
-            for number, sentence in enumerate(self.explain(group, epoch), 1)
+            for number, sentence in enumerate(_explained(self._warned(group), group, epoch), 1)
         ]
         return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
 
@@ -475,6 +472,12 @@ def _known(answers: StoredAnswers, group: str) -> GroupHistory:
     if history is None:
         raise no_history(answers, group)
     return history
+
+
+def _explained(answers: StoredAnswers, group: str, epoch: int | None) -> list[Sentence]:
+    history = _known(answers, group)
+    with told_what_is_missing(answers, history):
+        return explain_rebalance(history, epoch)
 
 
 def milliseconds(moment: Moment) -> int:

@@ -472,8 +472,7 @@ class Shard:
             client.soon(self._up_at - self.now + client.chance.between(1, RETRY_MS), client.disconnected)
 
     def _load(self) -> None:
-        if self._is_loading:
-            # The leader changed again before this one had read the partition: the next one reads it.
+        if self._is_loading:  # the leader changed again before this one had read the partition: the next one reads it
             return
         assert self._kept is not None
         # A log is read before or after the cleaner came by, which leaves the newest part: groups are to be the same.
