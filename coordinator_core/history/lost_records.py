@@ -94,6 +94,10 @@ class LostRecords:
         """Return the offset of the last record of a log partition that may be about any group; -1: there is none."""
         return self.unplaced[place][1] if place in self.unplaced else -1
 
+    def has_range_since(self, topic: str, at: LogPosition) -> bool:
+        """Return whether offsets behind a record are lost, be it the end of the log."""
+        return any(last > at.offset for _, last in self.ranges.get((topic, at.partition), ()))
+
     def any_within(self, topic: str, partition: int, first: int, last: int | None) -> bool:
         """Return whether an offset from ``first`` to ``last`` is lost or unreadable; None: to the end of the log."""
         return self.first_within(topic, partition, first, last) is not None

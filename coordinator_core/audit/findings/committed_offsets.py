@@ -225,9 +225,15 @@ def _of_log(history: GroupHistory, commits: int, partition: int) -> str:
 
 
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for the transactions that have been open for too long: by the oldest of them."""
+    """Yield one finding for the transactions that have been open for too long: by the oldest of them.
+
+    Those that may have ended since, in records that are lost, are left out; so are those before a hole of the log.
+    """
     old = [
-        each for each in history.transactions if history.has_lasted(each.first.timestamp_ms, limits.open_transaction_ms)
+        each
+        for each in history.transactions
+        if not history.lost.has_range_since(GROUP_LOG, each.first)
+        and history.has_lasted(each.first.timestamp_ms, limits.open_transaction_ms)
     ]
     if not old:
         return

@@ -723,6 +723,15 @@ def test_a_transaction_left_open() -> None:
     assert (row.value, row.detail.partition(" has")[0]) == (69_000, "the transaction of producer 9")
 
 
+def test_a_transaction_may_have_ended_in_records_that_are_lost() -> None:
+    """As where the end of the log is missing."""
+    opened = [OpenTransaction(9, at(1), 2)]
+    for lost, is_known in (((0, 0), True), ((5, 5), False), ((40, 2**63 - 1), False)):
+        records = LostRecords({("__consumer_offsets", 0): [lost]})
+        rows = found(FindingKind.TRANSACTION_LEFT_OPEN, now_ms=70_000, transactions=opened, lost=records)
+        assert bool(rows) == is_known
+
+
 def test_transactions_left_open_are_one_finding_by_the_oldest() -> None:
     opened = [OpenTransaction(producer, at(producer), 2) for producer in (3, 1, 2, 69)]
     (row,) = found(FindingKind.TRANSACTION_LEFT_OPEN, now_ms=70_000, transactions=opened)
