@@ -20,7 +20,7 @@ from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED
+from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.history.testimony import lack
 from coordinator_core.history.topics_of_epochs import CLASSIC
 from coordinator_core.records import LOG_TOPICS, CoordinatorRecord, LogPosition, elapsed_ms
@@ -183,8 +183,12 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         return
     membership.came_by, membership.replaces = REPLACED, replaced.member_id
     membership.first_epoch = open_history.epoch_of(membership)
+    hint = None
     # A static member of the classic protocol says nothing to its group when it goes.
-    hint = AWAY_UNSEEN if open_history.type == CLASSIC or replaced.speaks_classic else None
+    if open_history.type == CLASSIC or replaced.speaks_classic:
+        hint = AWAY_UNSEEN
+    elif replaced.away_since is None and not open_history.past.saw_since(replaced.joined, lasts=True):
+        hint = AWAY_LOST
     replaced.went_by, replaced.hint = REPLACED, hint
     open_history.withdraw(replaced.member_id, DEPARTED)
     open_history.ownership.rename(replaced.member_id, member_id)

@@ -20,7 +20,7 @@ from coordinator_core.clients.known_clients import default_client
 from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.memberships import EXPIRED, SLOW_POLL
-from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
+from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
 from coordinator_core.records import LogPosition
 
 TOGETHER_MS = 1_000
@@ -277,7 +277,7 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
     for row in history.memberships:
         if row.instance_id is None or row.left is None:
             continue
-        if row.went_by == REPLACED and row.away_since is None and row.hint != AWAY_UNSEEN:
+        if row.went_by == REPLACED and row.away_since is None and row.hint not in (AWAY_UNSEEN, AWAY_LOST):
             fenced[row.instance_id].append(row)
         elif is_expired(row):
             expired[row.instance_id].append(row)

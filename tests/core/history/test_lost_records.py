@@ -12,6 +12,7 @@ from coordinator_core.history.grounds import unreadable_record
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.lost_records import LostRecords, Unreadable
 from coordinator_core.history.rows import (
+    AWAY_LOST,
     AssignmentRow,
     GroupEpochRow,
     HistoryRow,
@@ -212,6 +213,17 @@ def test_an_upgrade_goes_on_from_the_last_generation_though_that_is_lost() -> No
     log.write((RecordType.GROUP_METADATA, {"group": GROUP}, None), member("m1", "t"), epoch(2))
     upgraded = log.rebalances(coverage=Coverage({0: [(0, 0), (2, 100)]}))[1]
     assert (kinds(upgraded), upgraded.from_epoch, upgraded.to_epoch) == (["group_upgraded"], 2, 2)
+
+
+@pytest.mark.parametrize(("lost", "hint"), [((), None), ((5,), AWAY_LOST)])
+def test_a_static_member_whose_leave_may_be_lost_is_not_said_to_be_fenced(
+    lost: tuple[int, ...], hint: str | None
+) -> None:
+    log = GroupLog().write(member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2))
+    log.write(current("s1", 2, 0)).skip(1).write(*gone("s1"), member("s2", "t", instance="i"), current("s2", 2, 0))
+    coverage = Coverage({0: [(0, 4), (6, 100)] if lost else [(0, 100)]})
+    old = next(row for row in log.rows(coverage=coverage) if isinstance(row, MembershipRow) and row.member_id == "s1")
+    assert (old.went_by, old.hint) == ("static replacement", hint)
 
 
 @pytest.mark.parametrize(("generation_behind", "is_certain"), [(3, True), (4, False)])

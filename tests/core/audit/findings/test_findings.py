@@ -26,7 +26,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords
-from coordinator_core.history.rows import AWAY_UNSEEN, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, MembershipRow, RebalanceRow
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
@@ -412,7 +412,7 @@ def test_static_members_fenced_and_expired() -> None:
     again = [old, new, member("a", at(70), at(80), instance_id="i")]
     assert [row.value for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=again)] == [1]
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
-    for may_be_away in ({"away_since": at(3)}, {"hint": AWAY_UNSEEN}):
+    for may_be_away in ({"away_since": at(3)}, {"hint": AWAY_UNSEEN}, {"hint": AWAY_LOST}):
         returned = [old._replace(**may_be_away), new._replace(left=None)]
         assert found(FindingKind.STATIC_MEMBER_FENCED, memberships=returned) == []
 
