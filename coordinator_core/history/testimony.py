@@ -155,7 +155,9 @@ class SeenPast:
             self.lose(known or lost_offsets(begin, offset), is_lost=is_lost)
         if is_hole or self.last is None:
             is_new = (self.last is None or has_ended) and record.type != RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION
-            self.is_first_ever, self.first = is_new and record.value is not None, record.at
+            # One operation writes a batch: what is missing of it came before this record, and was of this group.
+            begins_batch = record.batch < 0 or coverage.unbroken(partition, record.batch, offset)
+            self.is_first_ever, self.first = is_new and begins_batch and record.value is not None, record.at
         self.last = offset
         if not self.is_dirty or self.missing is not None:
             self._note_key(record)

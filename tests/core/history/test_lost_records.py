@@ -215,6 +215,19 @@ def test_an_upgrade_goes_on_from_the_last_generation_though_that_is_lost() -> No
     assert (kinds(upgraded), upgraded.from_epoch, upgraded.to_epoch) == (["group_upgraded"], 2, 2)
 
 
+@pytest.mark.parametrize(("first", "is_certain"), [(0, True), (1, False)])
+def test_a_record_behind_a_missing_one_of_its_batch_is_not_the_first_of_its_group(
+    first: int, *, is_certain: bool
+) -> None:
+    """A member joins with a regular expression, which is resolved later and opens the first epoch."""
+    log = GroupLog(offset=10).write(member("m", subscribedTopicRegex="t.*"), current("m", 1))
+    resolved = {"topics": ["t"], "version": 1, "timestamp": 0}
+    log.write((RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, {"regularExpression": "t.*"}, resolved), epoch(2))
+    log.records = log.records[first:]
+    (opened,) = (row for row in log.rows(coverage=Coverage({0: [(10 + first, 100)]})) if isinstance(row, GroupEpochRow))
+    assert opened.history_complete == is_certain
+
+
 @pytest.mark.parametrize(("lost", "hint"), [((), None), ((5,), AWAY_LOST)])
 def test_a_static_member_whose_leave_may_be_lost_is_not_said_to_be_fenced(
     lost: tuple[int, ...], hint: str | None
