@@ -145,7 +145,7 @@ def _judged(given: pa.Table, taken: pa.Table, *, is_detailed: bool) -> Judged:
     best[order] = first[of_key]
     # The first of the given rows of each key, which the others are compared with, too.
     begins_given = is_given[order] & (begins | ~np.roll(is_given[order], 1))
-    best_given = order[np.flatnonzero(begins_given)][np.cumsum(begins_given) - 1] if len(rows) else order
+    best_given = order[np.flatnonzero(begins_given)][np.cumsum(begins_given) - 1] if is_given.any() else order
     of_rows = np.empty(len(rows), np.int64)
     of_rows[order] = best_given
     _check_same(rows, is_given, best, of_rows)

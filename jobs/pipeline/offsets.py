@@ -29,7 +29,7 @@ def run(tables: Tables, given_ends: str | None = None) -> int:
         return 0
     has_ends = tables.exists(END_OFFSETS)
     if has_ends:
-        run_id = max(run_id, *newest_runs(tables, END_OFFSETS).values())
+        run_id = max([run_id, *newest_runs(tables, END_OFFSETS).values()])
     stored = _stored(tables, run_id)
     if stored and given_ends is None:
         return stored
