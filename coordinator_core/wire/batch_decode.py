@@ -63,6 +63,7 @@ def decode_keys(keys: pa.Array | pa.ChunkedArray, family: Family = Family.GROUP)
     source = RowBytes.of(keys)
     rows = _valid_rows(source)
     decoded = Decoded(_leading_numbers(source, rows))
+    # A key has no version of its own: the number in front of it is the record type.
     for number, of_type in _by_number(rows, decoded.numbers):
         schema = record_schemas(family).get(number)
         message = schema.key if schema else None
@@ -165,6 +166,7 @@ def _decode_group(
     groups = []
     for version, version_rows in by_version:
         rows = version_rows
+        # A version that no schema knows goes to the plain decoder, too: it says so in its error.
         if version in message.versions and len(rows) > FEW_RECORDS:
             decoded, rows = _decode_columns(source, message, version, rows)
             groups.append(decoded)
@@ -182,6 +184,7 @@ def _decode_group(
 
 def _decode_columns(source: RowBytes, message: Message, version: int, rows: Ints) -> tuple[DecodedType, Ints]:
     """The records that the columns can take, and the rows that they cannot."""
+    # The two bytes of the type or version are there: by them these rows were found.
     cursor = _cursor(source, rows, 2)
     values = _struct_column(message, version).read(cursor)
     cursor.fail(cursor.at != cursor.end)  # trailing bytes: the plain decoder keeps them

@@ -93,6 +93,7 @@ def _add_tagged(parts: _Parts, tagged: tuple[tuple[int, Slot], ...], values: pa.
         whole.varint(np.full(len(values), tag))
         whole.varint(pc.binary_length(content).to_numpy())
         whole.sized(content)
+        # Tag and size belong to the field: where it is absent none of its bytes is there.
         parts.sized(pc.if_else(column.is_valid(), whole.joined(), b""))
 
 
@@ -138,6 +139,7 @@ class _Parts:
                 self.fixed("u1", pc.fill_null(column, False).to_numpy(zero_copy_only=False))
             case Scalar(name):
                 self.fixed(WIRE_TYPES[name], pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+            # Below, a null and an empty text would come out as the same bytes.
             case Sized("utf16_string") | Sized(nullable=True):
                 raise SchemaError(f"no columns encode {node}")
             case Sized(kind, compact):

@@ -176,5 +176,6 @@ def read_headers(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArr
     """Return the v2 headers at these positions of ``data``, as one structured array of dtype ``HEADER``."""
     if not len(positions):
         return np.empty(0, HEADER)
+    # Row i of the view is data[i : i + 61], without a copy: only the rows that are picked are copied.
     rows = np.lib.stride_tricks.sliding_window_view(data, HEADER_SIZE)[positions]
     return np.ascontiguousarray(rows).view(HEADER).reshape(-1)

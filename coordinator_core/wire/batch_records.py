@@ -54,6 +54,7 @@ def batch_records(data: bytes | memoryview, header: BatchHeader) -> Iterable[Log
         raise LogFormatError(f"{header.record_count} records in {len(body)} bytes")
     if header.record_count <= MOST_AT_ONCE:
         return list(_records(body, header))
+    # The first pass only looks: a record that was returned could not be taken back when a later one is damaged.
     for _ in _records(body, header):
         pass
     return _records(body, header)
@@ -92,6 +93,7 @@ def _record(body: bytes, at: int, end: int, header: BatchHeader) -> LogRecord:
     headers, at = _headers(body, at, end)
     if at != end:
         raise DecodeError(f"{end - at} bytes after its fields")
+    # A broker that stamps a batch writes its header anew, not its records: their deltas are still the producer's.
     stamped = header.attributes & LOG_APPEND_TIME_BIT
     return LogRecord(
         header.base_offset + offset_delta,
@@ -107,6 +109,7 @@ def _record(body: bytes, at: int, end: int, header: BatchHeader) -> LogRecord:
 
 def _headers(body: bytes, at: int, end: int) -> tuple[Headers, int]:
     count, at = read_varint(body, at)
+    # A header takes a byte for each of its two lengths at least: a larger count is damage.
     if not 0 <= count <= (end - at) // 2:
         raise DecodeError(f"{count} headers in {end - at} bytes")
     headers = []

@@ -101,6 +101,7 @@ def frame(
     HEADER_STRUCT.pack_into(
         batch, 0, base_offset, length, leader_epoch, 2, 0, attributes, delta, *times, *producer, count
     )
+    # The leader epoch lies before what is summed up: a broker that appends the batch sets it, and leaves the CRC.
     crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(batch)[CRC_FROM_V2:]))
     batch[CRC_FROM_V2 - 4 : CRC_FROM_V2] = crc.to_bytes(4, "big")
     return bytes(batch) + body

@@ -79,6 +79,7 @@ def _rows(block: Block, starts: Iterable[int]) -> Iterator[LogRow | Damage]:
                 yield from legacy_records(data, position)
                 continue
             header = read_header(data, 0, position)
+            # Bytes without a count, and a count without bytes, are damage, and not an emptied batch.
             has_records = header.record_count or header.size > HEADER_SIZE
             yield from batch_records(data, header) if has_records else [header]
         except LogFormatError as error:
@@ -89,6 +90,7 @@ def _as_columns(rows: Iterable[LogRow | Damage], parts: list[pa.RecordBatch]) ->
     """Rows among columns that the fast path has made already; very many rows, which are of one batch, in pieces."""
     whole: list[LogRow] = []
     for row in rows:
+        # With ``parts`` no row may go before the others: all are put into the order of the file at the end.
         if len(whole) >= GROUP_RECORDS and not parts:
             yield columns_of_rows(whole)
             whole = []
@@ -176,6 +178,7 @@ def _group_columns(
     octets = np.frombuffer(data, np.uint8)
     bounds = record_bounds(data, begins, ends, counts)
     records = parse_records(octets, bounds)
+    # One odd record makes its batch odd: only rows of one reader keep the order within a batch (``in_file_order``).
     odd = np.unique(records.batch[records.odd])
     if len(odd):
         records = records.without(odd)

@@ -64,6 +64,7 @@ def _length_reader(node: Sized | Array) -> Read:
 
         def read_compact(data: bytes, position: int) -> tuple[int, int]:
             length, position = read_unsigned_varint(data, position)
+            # Compact lengths count from 1, as 0 is null (KIP-482).
             return length - 1, position
 
         return read_compact
@@ -115,6 +116,7 @@ def _array_reader(node: Array) -> Read:
         if count < 0:
             _check_null(node, count, position)
             return None, at
+        # An element takes a byte at least: a larger count is damage, and must not make a list of its size.
         if count > min(MAX_ARRAY, len(data) - at):
             raise HostileLengthError(f"an array of {count} elements in {len(data) - at} bytes", position=position)
         values = []
@@ -172,6 +174,7 @@ def tagged_reader(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytes, int, 
 
     def read(data: bytes, position: int, fields: Fields) -> int:
         count, at = read_unsigned_varint(data, position)
+        # A field takes a byte for its tag, and one for its size, at least.
         if count > MAX_TAGGED_FIELDS or count * 2 > len(data) - at:
             raise HostileLengthError(f"{count} tagged fields in {len(data) - at} bytes", position=position)
         unknown: dict[int, bytes] = {}
@@ -268,6 +271,7 @@ def _struct_writer(node: Struct) -> Write:
     def write(out: bytearray, fields: Fields) -> None:
         if not isinstance(fields, dict):
             raise EncodeError(f"{fields!r} is not a struct")
+        # A field that this version lacks would be left out without a word: what is read back would differ.
         if stray := fields.keys() - names:
             raise EncodeError("no such field in this version", path=min(stray))
         for slot, write_field in steps:

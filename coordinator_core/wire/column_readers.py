@@ -133,6 +133,7 @@ def _read_lengths(node: Sized | Array, cursor: Cursor) -> tuple[Ints, Mask | Non
         return lengths, None
     null = lengths == -1 if node.nullable else None
     cursor.fail(negative if null is None else lengths < -1)
+    # What is null takes no bytes: with -1 the cursor would step back.
     lengths[negative] = 0
     return lengths, null
 
@@ -161,6 +162,7 @@ class ArrayColumn:
         self.arrow_type = arrow_type
         self.element = column(node.element, arrow_type.value_type)
         self.least = smallest(node.element)
+        # Booleans are walked as elements: each byte must be looked at, as only 0 and 1 are valid.
         fixed = isinstance(node.element, Scalar) and node.element.name != "boolean"
         self.scalar = node.element.name if isinstance(node.element, Scalar) and fixed else None
 
@@ -343,6 +345,7 @@ class TaggedColumns:
         No entry has the same tag twice: tags ascend. So the entries of a tag are distinct, as ``expand`` needs them.
         """
         counts = cursor.unsigned_varint()
+        # More fields than there are known tags: one is unknown, or there twice.
         over = counts > len(self.columns)
         if over.any():
             cursor.fail(over)
@@ -357,6 +360,7 @@ class TaggedColumns:
                 return
             part = cursor.pick(entries)
             tags, sizes = part.unsigned_varint(), part.unsigned_varint()
+            # Mostly all rows have one and the same field, and then nothing can be out of order.
             if not (most == 1 and _all_equal(tags) and int(tags[0]) in self.columns):
                 wrong = (tags <= last[entries]) | ~np.isin(tags, list(self.columns))
                 part.fail(wrong)

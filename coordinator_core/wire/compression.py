@@ -106,6 +106,7 @@ def _snappy(data: bytes | memoryview) -> bytes | memoryview:
 
 
 def _raw_snappy(data: bytes | memoryview, room: int) -> memoryview:
+    # Raw snappy begins with the length of its content: room is asked for before any is taken.
     length = cramjam.snappy.decompress_raw_len(data)
     if length > room:
         raise LogFormatError(f"snappy data expands to more than {MAX_BATCH_BYTES} bytes")
@@ -119,6 +120,7 @@ def _with_right_checksum(data: bytes | memoryview) -> bytes:
     if len(frame) < 7 or frame[:4] != LZ4_FRAME_MAGIC:
         return bytes(frame)
     at = 6 + (8 if frame[4] & 0x08 else 0) + (4 if frame[4] & 0x01 else 0)  # content size, dictionary id
+    # Only the checksum of KAFKA-3160 is replaced: a right one stays, and one that is damaged stays wrong.
     if at < len(frame) and frame[at] == broken_lz4_checksum(frame[:at]):
         frame[at] = xxhash.xxh32_intdigest(bytes(frame[4:at])) >> 8 & 0xFF
     return bytes(frame)

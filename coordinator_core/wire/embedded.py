@@ -229,6 +229,7 @@ def _decode_short(schema: EmbeddedSchema, version: int, data: bytes, position: i
             fields = _decode_fields(schema, older, data, position)
         except DecodeError:
             continue
+        # Bytes behind the fields: it is no such version cut short, and still older ones leave more.
         return None if TRAILING_BYTES in fields else fields
     return None
 

@@ -128,12 +128,14 @@ def layout(read_at: ReadAt, size: int, every: int) -> Layout:
         data = read_at(position, min(window, size - position))
         starts, end = _walk_headers(data)
         for at in starts:
+            # A wrong length leads into the middle of a batch: no task may begin there, so the CRC decides.
             if position + at - edges[-1] >= every and _right_at(read_at, size, position + at):
                 edges.append(position + at)
         if end == 0:
             break
         highest, last_at = max(highest, _highest_offset(data, starts)), position + starts[-1]
         position += end
+    # No batch has length 0: zeros in place of offset and length are the preallocated rest of the file.
     is_clear = position <= size and not any(read_at(position, LOG_OVERHEAD))
     return Layout([*edges, size] if size > edges[-1] else edges, highest, is_clear, last_at)
 
@@ -228,6 +230,7 @@ def _split(data: bytes, position: int, starts: list[int], wrong: set[int]) -> It
 def damaged_batch(data: bytes, position: int, kind: DamageKind, cause: str) -> Damage:
     """Return the damage row of one batch whose bounds are known."""
     base = OFFSET_AND_LENGTH.unpack_from(data)[0]
+    # At byte 23 of a v2 header is the delta of the last offset; an older message names its last offset itself.
     last = base + (LENGTH.unpack_from(data, 23)[0] if data[MAGIC_AT] == 2 else 0)
     return Damage(kind, position, len(data), cause, data[:MAX_DAMAGE_BYTES], base, last)
 

@@ -116,6 +116,7 @@ class _Source:
         if not node.compact:
             return self._scalar("int16" if isinstance(node, Sized) and node.kind == "string" else "int32")
         length = self._name()
+        # A first byte from 0x80 on has others behind it, and is read again together with them.
         self._emit(f"{length} = data[at] - 1", "at += 1")
         self._emit(f"if {length} > 126:", f"    {length}, at = varint(data, at - 1)", f"    {length} -= 1")
         return length
@@ -125,6 +126,7 @@ class _Source:
         if node.nullable:
             self._emit(f"if {length} == -1:", f"    {value} = None", "else:")
             self._depth += 1
+        # Below -1, or null where nothing may be: ``codec`` says which, and where.
         self._emit(f"if {length} < 0: raise ValueError")
 
     def _end_unless_null(self, node: Sized | Array) -> None:
@@ -133,6 +135,7 @@ class _Source:
     def _sized(self, node: Sized) -> str:
         length, value = self._length(node), self._name()
         self._unless_null(node, length, value)
+        # A slice beyond the end is no error, but a shorter value: so the end is compared.
         self._emit(f"end = at + {length}", "if end > size: raise ValueError")
         self._emit(
             f"{value} = " + ("str(data[at:end], 'utf-8')" if node.kind == "string" else "data[at:end]"), "at = end"

@@ -124,6 +124,7 @@ def lines(columns: pa.RecordBatch, place: Place) -> Lines:
 
 def _rendered_together(columns: pa.RecordBatch, place: Place) -> Iterator[tuple[Rows, Text]]:
     """Lines of rows that have the same layout, with the numbers of these rows (ascending)."""
+    # Records of the metadata log have no key, and no int16 in front: their layout is known only once they are read.
     if place.family is Family.METADATA:
         return
     head = text_columns.folded(_head(columns, place), columns.num_rows)
@@ -171,6 +172,7 @@ def _body(
     )
     keys = decode_keys(key, family)
     values = decode_values(value, keys.numbers, family)
+    # What does not decode is left to the row by row code, which prints the error; the others are decoded again.
     if wrong := [*keys.errors, *values.errors]:
         return _body(columns, record_type, version, np.delete(rows, wrong), family)
     kind = Const(f',"type":{record_type},"typeName":"{schema.name}","key":')
@@ -203,6 +205,7 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
     yield from _producer(column("producer_id"), column("producer_epoch"), column("base_sequence"))
     yield Const(',"isTransactional":')
     yield text_columns.booleans(column("is_transactional"))
+    # Of these heads only those of data are picked (``_by_layout``): markers are printed row by row.
     yield Const(',"isControl":false,"keySize":')
     yield from text_columns.integers(pc.binary_length(column("key")).fill_null(-1))
     yield Const(',"valueSize":')

@@ -77,6 +77,7 @@ def columns_of_records(
     # deltas say.
     stamped = (attributes & LOG_APPEND_TIME_BIT != 0)[batch]
     control = (attributes & CONTROL_BIT != 0)[batch]
+    # The sum wraps at 64 bits, as in the reference (``batch_records.wrapped``).
     timestamp = field["base_timestamp"][batch] + records.timestamp_delta
     base_sequence = field["base_sequence"][batch]
     control_type, coordinator_epoch = _control_columns(octets, records, np.flatnonzero(control))
@@ -88,6 +89,7 @@ def columns_of_records(
         "timestamp_type": stamped.astype(np.int32),
         "key": key,
         "value": value,
+        # A record with headers is odd, and left to the reference.
         "headers": pa.nulls(len(batch), LOG_COLUMNS.field("headers").type),
         "sequence": np.where(base_sequence < 0, -1, base_sequence + records.offset_delta & INT32_MAX).astype(np.int32),
         "control_type": control_type,

@@ -77,6 +77,7 @@ class _Repeats:
         is_repeat = np.ones(len(numbers), np.bool_)
         is_repeat[firsts] = pc.is_in(encoded.dictionary, value_set=self._seen).to_numpy(zero_copy_only=False)
         if is_repeat.any():
+            # One repeat is all that is asked for: no key need be remembered any more.
             self.first = int(offsets[is_repeat].min())
             self._seen = pa.array([], pa.binary())
         else:
@@ -128,6 +129,7 @@ class OffsetGaps:
         blind = base < 0
         blind_before = np.concatenate([[self._is_blind], blind[:-1]])
         commits = self._commits_before(rows) if blind.any() else None
+        # A row without a batch explains no offset but its own.
         base, end = np.where(blind, offset, base), np.where(blind, offset, end)
         self._note_keys(rows, offset)
         first = np.where(empty, base, offset)

@@ -150,6 +150,7 @@ def uuid_bytes(text: str) -> bytes:
         data = urlsafe_b64decode(f"{text}==")
     except (Base64Error, ValueError) as error:
         raise EncodeError(f"{text!r} is not a uuid") from error
+    # base64 passes over foreign characters and the unused bits of the last one: other texts give the same bytes.
     if len(data) != 16 or uuid_text(data) != text:
         raise EncodeError(f"{text!r} is not a uuid")
     return data

@@ -87,6 +87,7 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
         batch_slot, more = int(slot[rank]) + step, int(counts[order[rank]]) - step
         ends_of_rest = _walk(data, int(at[rank]), int(stop[rank]), more)
         after[batch_slot : batch_slot + len(ends_of_rest)] = ends_of_rest
+        # -1 is the end of no batch, so that the comparison below finds the misfit.
         at[rank] = ends_of_rest[-1] if len(ends_of_rest) == more else -1
     # Right lengths lead to just the end of the batch: any other place says that one of them is wrong.
     misfit[order] |= at != stop

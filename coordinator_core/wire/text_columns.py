@@ -140,6 +140,7 @@ def replaced(part: Part, where: Mask, text: str) -> Part:
     if not where.any():
         return part
     if isinstance(part, Coded):
+        # One more word, and its code in these rows: the texts of the others are not touched.
         words = pa.concat_arrays([part.words, pa.array([text], TEXT)])
         return Coded(words, np.where(where, np.int32(len(part.words)), part.codes))
     if isinstance(part, Const):
@@ -228,6 +229,7 @@ def laid_out(parts: Iterable[Part], count: int) -> Text:
 
 
 def _laid_out(parts: Sequence[Part], count: int) -> Text:
+    # The words of all parts become one array: ``base`` is where those of a part begin in it.
     pieces = np.empty((count, len(parts)), np.int32)
     words: list[pa.Array] = []
     base = 0
@@ -317,6 +319,7 @@ def _by_word(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> Part:
 
 def _needs_escapes(strings: pa.Array) -> bool:
     """Whether a string has a character that JSON does not take as it is."""
+    # Of a slice this is the buffer of the whole array: at worst words are looked at one by one in vain.
     content = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
     return bool((content < 0x20).any() or (content == 0x22).any() or (content == 0x5C).any())
 

@@ -99,6 +99,7 @@ def _decide(producer: Ints, epoch: Ints, offset: Ints, ends: Sequence[Marker], h
     following_marker = order[end_places[np.minimum(following, len(ends) - 1)]] - count
     decided = (following < len(ends)) & (end_producer[following_marker] == producer)
     outcome = np.array([end.outcome.value for end in ends], object)[following_marker]
+    # No marker has an older epoch than the data that it ends: this one is not the row's, whose own is missing.
     outcome[end_epoch[following_marker] < epoch] = TransactionOutcome.UNKNOWN.value
     outcome[~decided] = TransactionOutcome.OPEN.value
     # A row and its marker have as many holes before them only if none lies between: the lost part may have had a marker

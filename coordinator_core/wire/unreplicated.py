@@ -35,6 +35,7 @@ def tails(copies: Sequence[CopiedRecords]) -> list[int | None]:
 
 
 def _tail(copy: CopiedRecords, newest: CopiedRecords) -> int | None:
+    # By record of the copy: the newest leader's last record at or before its offset, and the first at or behind it.
     before = np.searchsorted(newest.offsets, copy.offsets, side="right") - 1
     behind = np.searchsorted(newest.offsets, copy.offsets, side="left")
     is_over = (before >= 0) & (newest.epochs[np.maximum(before, 0)] > copy.epochs)
@@ -45,6 +46,7 @@ def _tail(copy: CopiedRecords, newest: CopiedRecords) -> int | None:
     first = int(np.argmax(is_over))
     kept = before[:first]
     shared = kept[(kept >= 0) & (newest.offsets[np.maximum(kept, 0)] == copy.offsets[:first])]
+    # Logs of something else share offsets with it, but hardly the times of all records there.
     times = copy.times[:first][np.isin(copy.offsets[:first], newest.offsets[shared])]
     is_one_log = len(shared) > 0 and np.array_equal(times, newest.times[shared])
     return int(copy.offsets[first]) if is_one_log else None

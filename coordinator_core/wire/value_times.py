@@ -106,6 +106,7 @@ def in_order(times: Sequence[int]) -> list[int]:
 def _with_near(times: Sequence[int], kept: Sequence[bool]) -> list[int]:
     highs: list[int | None] = []
     high: int | None = None
+    # From the end: the next counted time at or behind each record. The second walk has the one at or before it.
     for time_ms, counts in zip(reversed(times), reversed(kept), strict=True):
         high = time_ms if counts else high
         highs.append(high)
