@@ -255,6 +255,7 @@ def combine(stack: Iterable[Layer]) -> Settings:
     values: dict[str, object] = {}
     for layer in stack:
         for name, value in _leaves(layer.values):
+            # Before the values are checked: an error quotes what is invalid, and must not show a password.
             secret_values.remember(name, value)
         values = _merge(values, layer.values)
         try:

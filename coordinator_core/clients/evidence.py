@@ -383,6 +383,7 @@ def _release(client: KnownClient, fitting: Sequence[BlobWriter], client_id: str)
 
 def _forms(writer: BlobWriter, protocol: str, *, given: bool) -> frozenset[Data]:
     forms = writer.given_data if given else writer.user_data
+    # To all other clients such a name would be an assignor that a user wrote.
     owner = OWN_PROTOCOLS.get(protocol)
     if owner is not None and owner is not writer.client:
         return frozenset()
@@ -397,6 +398,7 @@ def _assignment_writers(protocol: str, subscription: bytes, assignment: bytes) -
         return frozenset()
     if blob is None:
         return EVERY_WRITER
+    # An echo has another form, too, that of the subscription: a writer fits by either of the two.
     data = {_data_of(blob)} | ({Data.ECHO} if _is_echo(protocol, subscription, blob) else set())
     listed = blob.fields["assignedPartitions"]
     topics = [entry["topic"] for entry in listed]

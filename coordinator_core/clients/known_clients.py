@@ -226,6 +226,7 @@ def mixtures_of(
     if not leaders or not members:
         return
     for mixture in MIXTURES:
+        # All that the member may be must fail: else a healthy mixture would be accused.
         fits = leaders == {mixture.leader} and members <= mixture.members and topics >= mixture.topics
         if fits and (not mixture.protocols or protocol in mixture.protocols):
             yield mixture

@@ -32,6 +32,7 @@ class PriorityQueue:
         while at:
             parent = at - 1 >> 1
             above = heap[parent]
+            # As in Java an equal one does not pass its parent: which of several equal ones is first rests on that.
             if rank >= priority[above]:
                 break
             heap[at] = above

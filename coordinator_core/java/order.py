@@ -113,7 +113,9 @@ class HashMap(MutableMapping[K, V], Generic[K, V]):
             bucket.add(key)
             return
         bucket.insert(0 if at_head else len(bucket), key)
+        # put and computeIfAbsent count the keys of a bucket differently: the ninth key makes a tree, or the eighth.
         if len(bucket) > TREEIFY_THRESHOLD or (at_head and len(bucket) == TREEIFY_THRESHOLD):
+            # Java takes collisions in a small table for a lack of slots, and doubles it instead.
             if self._capacity < MIN_TREEIFY_CAPACITY:
                 self._double()
             else:
@@ -129,6 +131,7 @@ class HashMap(MutableMapping[K, V], Generic[K, V]):
             for slot, keys in halves.items():
                 if isinstance(bucket, list) or len(keys) <= UNTREEIFY_THRESHOLD:
                     self._buckets[slot] = keys
+                # A tree that moves as a whole keeps its shape; two halves are trees made anew from their chains.
                 elif len(halves) == 1:
                     self._buckets[slot] = bucket
                 else:
@@ -317,6 +320,7 @@ def fill(
 def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
     """Return the order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
     table = grown(capacity, len(numbers))
+    # Below 2^16 the secondary hash of a number is the number.
     if max(numbers, default=0) < min(table, 1 << 16):  # each number is its own bucket
         return sorted(numbers)
     if len(numbers) <= TREEIFY_THRESHOLD:

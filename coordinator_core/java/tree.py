@@ -69,6 +69,7 @@ class TreeBin(Generic[K]):
         root = self._root
         if not self._chain or root is None:
             return False
+        # Java's test for few keys, before the key is taken out: the shape of the tree at its root, not a count.
         if not by_iterator and (root.right is None or root.left is None or root.left.left is None):
             return False
         self._delete(node)
@@ -161,6 +162,7 @@ class TreeBin(Generic[K]):
             if not node.red:
                 self._balance_deletion(child)
         else:
+            # The node itself stands for the missing height while the tree is balanced, and goes afterwards.
             if not node.red:
                 self._balance_deletion(node)
             self._replace(node, None)

@@ -167,6 +167,7 @@ def _decode(message: Message, version: int, data: bytes, position: int) -> Field
     try:
         fields, end = _reader(message, version)(data, position)
     except DecodeError as error:
+        # No number tells the layouts of one version apart: another one counts only where it takes every byte.
         short = _decoded_whole(message.short, version, data, position)
         if short is not None:
             return short

@@ -65,6 +65,7 @@ class RecordDecoder:
     def unreadable(self, at: LogPosition, key: bytes, error: DecodeError) -> UnreadableRecord:
         """Return what is known of a record for which ``record`` has raised this error."""
         try:
+            # Mostly the value is at fault, and the key still tells whose record it is.
             record_type, key_fields = self._key(key)
         except DecodeError:
             return UnreadableRecord(at, str(error))

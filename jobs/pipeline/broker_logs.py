@@ -56,6 +56,7 @@ def take(tables: Tables, paths: Iterable[str], cluster: str, warn: Warn, zone: Z
 
 def _digest(event: BrokerEvent) -> str:
     content = (event.broker_id, event.written, event.kind, event.group_id, event.member_id, event.text)
+    # A file that grows has one end, which moves: its time is no part of what tells it.
     if event.kind in (EventKind.FILE_BEGINS, EventKind.FILE_ENDS):
         content = (event.broker_id, event.file, event.kind, None, None, "")
     return blake2b(repr(content).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
@@ -73,6 +74,7 @@ def settle(tables: Tables, cluster: str) -> int:
     """Find the times and the records of lines that have none yet. Return the number of lines that got one."""
     if not tables.exists(BROKER_EVENTS):
         return 0
+    # First, as both steps below leave out the lines of other clusters (``USED``).
     _update(tables, [*_of_other_clusters(tables.engine(), cluster)], "members_not_known")
     changed = [_row(event, digest, cluster) for digest, event in _timed(tables.engine(), cluster)]
     _update(tables, changed, "timestamp_ms")

@@ -61,6 +61,7 @@ def take(tables: Tables, dump: Dump, identify: Identify, cluster: str, transacti
     places = tasks.done(None, planned, read, sum(map(source.size, planned)))
     given = pa.concat_tables([SCHEMA.empty_table(), *places])
     found = _judged(given, _taken(tables, given, cluster), is_detailed=dump.detailed)
+    # All tasks were judged as one table: ``ends`` cuts the answers into those of each task again.
     ends = np.cumsum([len(of_task) for of_task in places])[:-1]
     of_tasks = list(zip(planned, np.split(found.is_new, ends), np.split(found.adds_details, ends), strict=True))
     new = [(task, is_new) for task, is_new, _ in of_tasks if is_new.any()]
@@ -144,8 +145,10 @@ def _judged(given: pa.Table, taken: pa.Table, *, is_detailed: bool) -> Judged:
     best = np.empty(len(rows), np.int64)
     best[order] = first[of_key]
     # The first of the given rows of each key, which the others are compared with, too.
+    # ``roll`` puts the last row before the first one, which begins a key anyway.
     begins_given = is_given[order] & (begins | ~np.roll(is_given[order], 1))
     best_given = order[np.flatnonzero(begins_given)][np.cumsum(begins_given) - 1] if is_given.any() else order
+    # Rows of the tables get any given row here: only given ones are asked for theirs.
     of_rows = np.empty(len(rows), np.int64)
     of_rows[order] = best_given
     _check_same(rows, is_given, best, of_rows)
@@ -186,6 +189,7 @@ def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return a number for each value, in the order of the values; nulls come first."""
     if pa.types.is_string(column.type):
         encoded = column.combine_chunks().dictionary_encode()
+        # The first argsort says which word is k-th, the second one which place each word has.
         ranks = np.argsort(np.argsort(np.array(encoded.dictionary.to_pylist(), object), kind="stable"))
         found = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         return np.where(found < 0, -1, ranks[found] if len(ranks) else -1)

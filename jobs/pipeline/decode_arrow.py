@@ -168,6 +168,7 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
             types[row], values.numbers[row], fields = decode_metadata(data or b"")
             by_type.setdefault(int(types[row]), []).append((row, fields))
         except UnknownTypeError:
+            # Behind the frame, which is one byte.
             types[row] = read_unsigned_varint(data, 1)[0]
         except DecodeError as error:
             values.errors[row] = error

@@ -141,6 +141,7 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[RunRow]:
     # A killed run may have filled some of the typed tables: their rows go before any row is compared with what is
     # there.
     typed_tables.take_back(tables)
+    # Also where nothing is taken in: what a killed run has taken is decoded only once the ledger has it.
     unfinished = [row for name in runs.unaccounted(tables) for row in runs.account_ingest(tables, name, cluster)]
     if not dumps:
         return unfinished

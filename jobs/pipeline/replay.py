@@ -271,6 +271,7 @@ class _Run:
             else:
                 self._tables.replace(REPLAYED, rows)
         summary = self._merge()
+        # Rows that stayed here would tell the next run that this one was killed.
         self._tables.clear(REPLAYED)
         return summary
 

@@ -136,10 +136,12 @@ class _GroupReplay:
         hole = self._holes.last_before((self.log_topic, row.log_partition), row.log_offset, row.timestamp_ms)
         if row.unbroken_since is not None:
             since = row.unbroken_since
+            # The fold of share state knows a hole by where the unbroken records begin; that of a group is told, below.
             if hole is not None and isinstance(self._fold, ShareAudit):
                 since = max(since, hole.at.offset + 1)
             self._coverage.set_unbroken(row.log_partition, since, row.log_offset, gap_follows=row.gap_follows)
         if isinstance(self._fold, GroupAudit):
+            # Each hole once: it lies before all records that follow, too.
             if hole is not None and hole.at.offset > self._lost:
                 self._lose(self._fold, hole)
             if row.unreadable == COMMIT:
@@ -159,6 +161,7 @@ class _GroupReplay:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
         if row.key is not None:
             return self._decoder.record(at, row.key, row.value, row.batch_base)
+        # Commits come as columns: the bytes of most are not kept, as these give them back (``decode_arrow``).
         key = {"group": row.group_id, "topic": row.committed_topic, "partition": row.committed_partition}
         topic_id = row.committed_topic_id
         value: Fields = {} if topic_id is None else {"topicId": topic_id}

@@ -88,6 +88,7 @@ def store(tables: Tables, rows: Iterable[Mapping[str, object]], cluster: str, tr
     for table, given in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
         tables.create(table)
         tables.append(table, few(table, _new(tables, table, given)), transaction)
+    # Behind the new rows: with them the ones that were the last of their value are between two.
     _leave_out_needless(tables, cluster)
 
 

@@ -37,6 +37,7 @@ def create(tables: Tables) -> None:
 
 def commit(tables: Tables, files: Sequence[WrittenFile], transaction: str) -> None:
     """Append the files that tasks have written, table by table."""
+    # ``log_records`` is the last of them: rows of the others that a killed run leaves are not in it, and go.
     for name, table in TYPED.items():
         written_files.commit(tables, table, [file for file in files if file.table == name], transaction)
 

@@ -71,6 +71,7 @@ def share_timelines(rows: Iterable[SharePartitionRow]) -> tuple[Sequence[ShareTi
     by_partition: defaultdict[str, list[SharePartitionRow]] = defaultdict(list)
     for row in rows:
         by_partition[f"{row.topic or row.topic_id} {row.partition}"].append(row)
+    # By number within a topic: as a text, partition 10 would come before 2.
     names = sorted(by_partition, key=lambda name: (name.rpartition(" ")[0], by_partition[name][0].partition))[
         :MOST_SHARE_PARTITIONS
     ]

@@ -98,6 +98,7 @@ def _write_truth(rows: Iterable[Row], stream: IO[bytes]) -> int:
 def _whole(file: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing; it gets its name only when it is complete."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder a rename is one step; with the process in its name, two attempts do not share a file.
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     with partial.open("wb") as stream:
         yield stream

@@ -345,6 +345,7 @@ class Tables:
         def fenced() -> T:
             # What made the first attempt fail may be the fence of the next run.
             self._safe_until = self.check_lease(ask=next(attempts) > 0)
+            # A run whose lease was lost while it wrote ends here, and goes on to no other table.
             done = write()
             self.check_lease()
             return done

@@ -156,6 +156,7 @@ class Lease:
                 raise _busy(self._tables, held)
         token = LeaseOwner.parse(self.owner).token
         self._confirmed = _now()
+        # Before the row names it: a run of this process that finds the row must not take its holder for gone.
         _HELD.add(token)
         try:
             self._take(held, before)
@@ -169,6 +170,7 @@ class Lease:
             taken = self._insert() if held is None else self._take_from(before)
         except Exception as error:  # two runs take the lease at the same moment: Delta lets one of them commit
             held = self._row()
+            # Nobody was faster: the error is not that of a race.
             if held is None or held.owner in (None, before):
                 raise
             raise _busy(self._tables, held) from error
@@ -190,6 +192,7 @@ class Lease:
         """Release the lease if this process still holds it."""
         # First, so that the next run of this process may take the lease even if the table cannot be written now.
         _HELD.discard(LeaseOwner.parse(self.owner).token)
+        # The row stays, without an owner: who finds it so need not fence the tables.
         self._update({"owner": None, "expires_at": _now()}, self.owner)
 
     def check(self, *, ask: bool = False) -> datetime:
@@ -226,6 +229,7 @@ class Lease:
     def _insert(self) -> bool:
         new = LeaseRow(self._name, self.owner, _now(), _now() + self._length)
         if (local := self._tables.local(LEASES)) is not None:
+            # Read and written as one version: of two runs that find no row, one fails to commit.
             return self._of(local.rows()) is None and self._put(local, new)
         name = sql_text(self._name)
         row = ", ".join(map(_literal, new))

@@ -197,6 +197,7 @@ def _leave_types_to_parquet(location: str, path: str) -> None:
     """
     files = files_in(location)
     with files.open_input_file(path) as parquet:
+        # A Parquet file ends with its footer, the length of that (4 bytes) and four letters.
         size = parquet.size()
         length = int.from_bytes(parquet.read_at(4, size - 8), "little")
         found = parquet.read_at(length, size - 8 - length).find(ARROW_SCHEMA)

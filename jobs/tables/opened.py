@@ -34,6 +34,7 @@ def opened(place: str, known: Known = _read, *, again: bool = False) -> DeltaTab
         if table.version() == int(newest[0][:20]):
             return table
     table = DeltaTable(place)
+    # A commit may have come between the listing and the opening: that version is not kept under this name.
     if newest is not None and table.version() == int(newest[0][:20]):
         known[place] = newest, table
     return table
@@ -53,6 +54,7 @@ def commits(place: str, most: int) -> list[TableCommit] | None:
 def _newest(place: str) -> Newest | None:
     log = f"{place}/{LOG_FOLDER}"
     try:
+        # By its name alone the log of a table that was removed and made again would pass for the old one.
         name = max((name for name in os.listdir(log) if name.endswith(".json") and name[:20].isdigit()), default=None)
         found = None if name is None else os.stat(f"{log}/{name}")
     except OSError:

@@ -262,6 +262,7 @@ def _changed_by_spark(table: Table, old: DataFrame, new: DataFrame) -> Plan:
 
     They are not compared: the merge reads as many.
     """
+    # A file that went may have most of its rows in a new one: gone is only a key that no new file has.
     gone = old.select(*_key(table)).subtract(new.select(*_key(table)))
     return Plan(2, partial(_change, table, new, gone))
 

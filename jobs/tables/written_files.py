@@ -111,6 +111,7 @@ def _stats(table: Table, file: pq.FileMetaData) -> dict[str, object]:
         if field.type not in (STRING, LONG, INT, SHORT):
             continue
         groups = [file.row_group(number).column(place[field.name]).statistics for number in range(file.num_row_groups)]
+        # Where a row group tells nothing, a bound of the others would make Delta leave the file out wrongly.
         if not all(group is not None and group.has_null_count for group in groups):
             continue
         nulls[field.name] = sum(group.null_count for group in groups)

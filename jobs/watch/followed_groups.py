@@ -164,6 +164,8 @@ class FollowedGroups:
             coverage.note(place.partition, row.offset)
             if row.control_type in MARKERS:
                 is_committed = MARKERS[row.control_type]
+                # A marker names its producer only: the groups are those for which it has committed offsets since the
+                # last one.
                 for key in log.pending.pop(row.producer_id, ()):
                     self.groups[key].end_transaction(row.producer_id, committed=is_committed, ended_ms=row.timestamp)
                     self._looks.note(key, only_commits=True)
@@ -324,6 +326,7 @@ class FollowedGroups:
         for key in touched:
             yield from self._rebalances(key, is_settled=is_settled)
         if not is_settled:
+            # What has not ended may be news once the rest is there, without another record of the group.
             self._touched |= touched
         for key in self._looks.due():
             yield from self._look(key)

@@ -165,6 +165,7 @@ class GrowingLogs(Source):
         for number, file in enumerate(files):
             if file.segment < reached.segment:
                 continue
+            # Names of segments are offsets of 20 digits: as texts they are in the order of the log.
             if file.segment > reached.segment or file.size < reached.position:
                 reached.segment, reached.position = file.segment, 0
             # The others stop at the size of the listing: what they say of topics was in the metadata log before.
@@ -232,6 +233,7 @@ def whole_batches(read_at: ReadAt, start: int, size: int) -> int:
         at = 0
         while at + LOG_OVERHEAD <= len(block):
             length = int.from_bytes(block[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+            # Zeros are the preallocated rest of a segment, and have no length.
             if length <= 0 or position + at + LOG_OVERHEAD + length > size:
                 return position + at
             at += LOG_OVERHEAD + length

@@ -43,6 +43,7 @@ class Lags:
         """Take in a commit, or the tombstone of one."""
         partition = TopicPartition(record.key["topic"], record.key["partition"])
         value = record.value
+        # The next record tells the offset again, whatever the one said that could not be read.
         self._unread.pop((record.group_id, partition), None)
         if value is None:
             self._commits.get(record.group_id, {}).pop(partition, None)

@@ -163,6 +163,7 @@ class StateFile:
         self._file = file
         self._doubtful: dict[str, str] = {}
         try:
+            # Otherwise Python would begin transactions of its own, and the note of a line would wait for the next save.
             self._database = sqlite3.connect(file, BUSY_S, isolation_level=None)
         except sqlite3.Error as error:
             raise self._refusal(error) from error
@@ -314,6 +315,7 @@ class StateFile:
 
     def _load(self, groups: FollowedGroups) -> None:
         for place, log in self._logs():
+            # Its history is not stored: a watch reads the metadata log from its beginning again.
             if place.family is Family.METADATA:
                 continue
             groups.logs[place] = FollowedLog(place, log.from_start, log.last, log.last_ms, log.lost, log.hole)
@@ -339,6 +341,7 @@ class StateFile:
         for name, value in run("SELECT name, value FROM about WHERE name LIKE 'told %'"):
             family, group_id = json.loads(name.removeprefix(OTHERS))
             groups.reported[Family(family), group_id] = REPORTS.decode(value).reported()
+        # Behind the groups: what was printed after the save counts as reported beside what was saved with them.
         for line, is_printed in run("SELECT line, is_printed FROM lines ORDER BY number"):
             if is_printed:
                 _note(groups, json.loads(line))
@@ -408,6 +411,7 @@ def _line(event: WatchEvent) -> str:
 def _identity(line: str) -> str:
     """Return what a line has in common with the same event of a later look."""
     parts = json.loads(line)
+    # Value and detail of a finding may differ when it is made again; kind, subject and change do not.
     return json.dumps(parts[:6] if parts[2] == "finding" else parts)
 
 
