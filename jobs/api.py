@@ -113,6 +113,8 @@ class CoordinatorAudit:
             UsageError: the file beside a log has what is not a setting of a log.
         """
         if beside := [*layers_beside(files_beside(paths))]:
+            # The name that this object was given is a setting here: unless it is the default, it goes before that of
+            # the file.
             self.settings = over(beside, self.settings.model_copy(update={"cluster": self.cluster}))
             self.cluster = self.settings.cluster
         chosen = self.settings.input.model_copy(update={"paths": list(paths)})

@@ -312,6 +312,7 @@ class Printer:
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
     """Yield the same items; a thread computes the next ones while the caller works."""
+    # One thread: a generator cannot be asked again while it runs, and the items stay in their order.
     with ThreadPoolExecutor(1) as thread:
         ahead = deque(thread.submit(next, items, None) for _ in range(ITEMS_AHEAD))
         while (item := ahead.popleft().result()) is not None:

@@ -161,7 +161,7 @@ class _GroupReplay:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
         if row.key is not None:
             return self._decoder.record(at, row.key, row.value, row.batch_base)
-        # Commits come as columns: the bytes of most are not kept, as these give them back (``decode_arrow``).
+        # Commits come as columns: of most no bytes are kept, as their columns give them back (``decode_arrow``).
         key = {"group": row.group_id, "topic": row.committed_topic, "partition": row.committed_partition}
         topic_id = row.committed_topic_id
         value: Fields = {} if topic_id is None else {"topicId": topic_id}

@@ -330,6 +330,7 @@ class FollowedGroups:
             self._touched |= touched
         for key in self._looks.due():
             yield from self._look(key)
+        # After the groups: the cluster is judged by what their looks have shown.
         if self._is_cluster_changed:
             yield from self._cluster_findings()
 

@@ -208,7 +208,7 @@ class LiveBroker:
         if known is not None:
             if row.offset == known.offset and LastRow.of(row) != known:
                 raise InputError(other_log(place, row.offset, "another record is there"))
-            # A later record instead: compaction has removed the known one, and it proves nothing.
+            # The same record, or a later one where compaction has removed it: nothing more can be compared.
             del self._known[place]
         if row.offset > self._ends[place]:
             self._ends[place] = row.offset

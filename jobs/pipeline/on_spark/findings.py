@@ -54,6 +54,7 @@ def with_clusters(tables: Tables, found: Mapping[str, OfCluster]) -> DataFrame:
         "AND f.since_ms BETWEEN c.first_ms AND c.last_ms",
         {},
     )
+    # No plain join: a finding that two storms cover would come out of it twice.
     parts = [
         rows.alias("f").join(places.alias("c"), same, how).selectExpr(*columns, f"{covered} AS covered")
         for how, covered in (("left_semi", "true"), ("left_anti", "false"))

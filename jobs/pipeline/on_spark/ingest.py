@@ -94,6 +94,7 @@ def _best_of_each(rows: DataFrame) -> DataFrame:
         {
             "rank": F.row_number().over(of_key.orderBy(*order)),
             **{f"best_{name}": F.first(name).over(of_key.orderBy(*order)) for name in ("source", "leader_epoch")},
+            # min and max pass over nulls: what one of the dumps lacks is no difference.
             "differs": reduce(
                 or_, (F.min(_known(name)).over(of_key) != F.max(_known(name)).over(of_key) for name in CONTENT)
             ),
