@@ -185,6 +185,9 @@ class WorkingCopy:
         commits = self._commits(name)
         since = [commit for commit in commits if name in self._same and commit.version > self._same[name].version]
         others = sorted({commit.operation for commit in since} - MAINTENANCE)
+        # Behind so many commits of maintenance another program's change may be hidden.
+        if len(since) == len(commits):
+            others.append(f"{len(commits)} commits or more")
         if others:
             raise ConflictError(
                 f"table {self.there.name(COPIED[name])} was changed by another program ({', '.join(others)}) during "

@@ -1,0 +1,35 @@
+"""Changes of a catalog's table by other programs, which many commits of maintenance may hide."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jobs.tables.conflicts import ConflictError
+from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.working_copy import COMMITS, MAINTENANCE, Same, WorkingCopy
+
+NAME = DUMPED_FILES.name
+OPTIMIZE = sorted(MAINTENANCE)[0]
+
+
+def copy_of(versions: range) -> WorkingCopy:
+    """A copy of version 5 of a table whose newest commits, all of maintenance, have these versions."""
+    copy = object.__new__(WorkingCopy)
+    copy.there = SimpleNamespace(name=lambda table: table.name)  # type: ignore[assignment]
+    copy._same = {NAME: Same(5, 0, 0)}
+    commits: list[Any] = [SimpleNamespace(version=version, operation=OPTIMIZE) for version in reversed(versions)]
+    copy._commits = lambda name: commits  # type: ignore[method-assign]
+    return copy
+
+
+def test_maintenance_since_the_copy_changes_nothing() -> None:
+    newest = copy_of(range(5, 5 + COMMITS))._unchanged(NAME)
+    assert newest.version == 4 + COMMITS
+
+
+def test_nothing_is_published_where_the_copied_version_is_out_of_sight() -> None:
+    with pytest.raises(ConflictError, match=f"{COMMITS} commits or more"):
+        copy_of(range(6, 6 + COMMITS))._unchanged(NAME)
