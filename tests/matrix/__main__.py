@@ -19,7 +19,7 @@ from random import Random
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.matrix.answers import Answer, Question, questions
 from tests.matrix.judge import Judged, judge
-from tests.matrix.moments import arguments, gone, moment
+from tests.matrix.moments import arguments, gone, moment, times_of
 from tests.matrix.other_removals import WORKERS, all_removals, nights
 from tests.matrix.removals import END, SHARE, NothingToRemoveError, Removal, cut, segments
 from tests.matrix.scenarios import scenario, simulated
@@ -57,7 +57,8 @@ def main() -> None:
     partitions = [number for number in range(chosen.count) if len(segments(whole, number)) > 1]
     has_share = any(whole.glob(f"{SHARE}-*"))
     workers = [number for number in range(chosen.count) if _has_records(whole / f"{WORKERS}-{number}")]
-    asked = moment(whole, partitions)
+    times = times_of(whole, partitions)
+    asked = moment(times)
     asks = {
         name: each
         for name, each in questions(chosen.groups, chosen.topic, arguments(asked)).items()
@@ -81,17 +82,18 @@ def main() -> None:
             continue
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
-        true, before = truth, whole
+        true, before = truth, times
         try:
             if removal.ends is not None:
                 removal.ends(folder)
                 true = _answers(of_removal[name], folder)
-                before = Path(shutil.copytree(folder, folder.parent / "before"))
+                before = times_of(folder, asked)
             given = nights(removal, folder)
         except NothingToRemoveError as error:
             print(f"== {name}: left out, {error}", flush=True)
             continue
-        is_hidden, loses_end = gone(asked, before, folder) if removal.nights == 1 else (False, False)
+        after = before if removal.nights > 1 else times_of(folder, asked)  # the next night has all of it again
+        is_hidden, loses_end = gone(asked, before, after)
         source = _source(given, folder.parent, of_tables=chosen.tables)
         line: dict[str, Judged] = {}
         for question, ask in of_removal[name].items():

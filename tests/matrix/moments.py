@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,13 +13,13 @@ from jobs.sources.log_reader import LogReader, by_partition, log_rows
 
 Times = list[tuple[int, int]]
 """Offset and time (ms) of each record."""
+ByPartition = Mapping[int, Times]
 Moment = Mapping[int, int]
 """By partition of the log of groups the offset up to which it is asked (excluded)."""
 
 
-def moment(folder: Path, partitions: Sequence[int]) -> Moment:
+def moment(times: ByPartition) -> Moment:
     """Return one moment of all partitions: the time in the middle of the longest one."""
-    times = _times(folder, partitions)
     longest = max(times.values(), key=len)
     _, then = longest[len(longest) // 2]
     return {number: next((at for at, ms in rows if ms >= then), rows[-1][0] + 1) for number, rows in times.items()}
@@ -37,21 +37,15 @@ class Gone(NamedTuple):
     loses_end: bool
 
 
-def gone(asked: Moment, before: Path, after: Path) -> Gone:
-    """Return what is gone of logs that were whole ``before``. Of logs that cannot be read ``after`` nothing is left.
+def gone(asked: Moment, before: ByPartition, after: ByPartition) -> Gone:
+    """Return what is gone of logs, of which these records were there ``before``, and these are ``after``.
 
     When a moment is tell in each partition the last record below the offset, and the next one.
     """
-    true = _times(before, asked)
-    try:
-        there = _times(after, asked)
-    except InputError:
-        return Gone(hides_time=True, loses_end=True)
+    pairs = [(offset, before[number], after.get(number, [])) for number, offset in asked.items()]
     return Gone(
-        any(
-            _around(offset, true[number]) != _around(offset, there.get(number, [])) for number, offset in asked.items()
-        ),
-        any(rows[-1:] != there.get(number, [])[-1:] for number, rows in true.items()),
+        any(_around(offset, whole) != _around(offset, left) for offset, whole, left in pairs),
+        any(whole[-1:] != left[-1:] for _, whole, left in pairs),
     )
 
 
@@ -60,16 +54,19 @@ def _around(offset: int, rows: Times) -> Times:
     return rows[max(below - 1, 0) : below + 1]
 
 
-def _times(folder: Path, partitions: Collection[int]) -> dict[int, Times]:
-    """Return the records by partition that is there."""
+def times_of(folder: Path, partitions: Iterable[int]) -> ByPartition:
+    """Return the records by partition that is there; none of logs that cannot be read at all."""
     places = [folder / f"{GROUP_LOG}-{number}" for number in partitions]
-    logs = find_logs([place for place in places if place.exists()])
-    return {
-        number: [
-            (row.offset, row.timestamp) for batch in LogReader(files, _ignore).batches() for row in log_rows(batch)
-        ]
-        for number, files in by_partition(logs).get(Family.GROUP, {}).items()
-    }
+    try:
+        logs = find_logs([place for place in places if place.exists()])
+        return {
+            number: [
+                (row.offset, row.timestamp) for batch in LogReader(files, _ignore).batches() for row in log_rows(batch)
+            ]
+            for number, files in by_partition(logs).get(Family.GROUP, {}).items()
+        }
+    except InputError:
+        return {}
 
 
 def _ignore(_: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.matrix.moments import Moment, arguments, gone, moment
+from tests.matrix.moments import ByPartition, Gone, Moment, arguments, gone, moment, times_of
 from tests.matrix.other_removals import all_removals
 from tests.matrix.removals import cut, segments
 
@@ -23,10 +23,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def is_hidden(removal: str, asked: Moment, whole: Path, folder: Path) -> bool:
+def left_by(removal: str, whole: Path, folder: Path) -> ByPartition:
     left = Path(shutil.copytree(whole, folder / "logs"))
     REMOVALS[removal].change(left)
-    return gone(asked, whole, left).hides_time
+    return times_of(left, (0, 1, 3))
+
+
+def what_is_gone(removal: str, asked: Moment, whole: Path, folder: Path) -> Gone:
+    return gone(asked, times_of(whole, (0, 1, 3)), left_by(removal, whole, folder))
 
 
 @pytest.mark.parametrize(
@@ -45,29 +49,29 @@ def is_hidden(removal: str, asked: Moment, whole: Path, folder: Path) -> bool:
 )
 def test_what_lies_beside_the_moment_tells_its_time(whole: Path, tmp_path: Path, removal: str, hides: bool) -> None:
     begin = int(segments(whole, 1)[3].stem)
-    assert is_hidden(removal, {1: begin + 1}, whole, tmp_path) == hides
+    assert what_is_gone(removal, {1: begin + 1}, whole, tmp_path).hides_time == hides
 
 
 @pytest.mark.parametrize(("offset", "hides"), [(1, False), (10**6, True)])
 def test_the_last_record_before_the_moment_tells_its_time_where_none_follows(
     whole: Path, tmp_path: Path, offset: int, hides: bool
 ) -> None:
-    assert is_hidden("last segment of 1", {1: offset}, whole, tmp_path) == hides
+    assert what_is_gone("last segment of 1", {1: offset}, whole, tmp_path).hides_time == hides
 
 
 def test_a_damaged_batch_hides_the_time_only_of_what_lies_beside_it(whole: Path, tmp_path: Path) -> None:
-    shutil.copytree(whole, tmp_path / "logs")
-    REMOVALS["damaged batch in 1"].change(tmp_path / "logs")
-    hidden = [offset for offset in range(1000) if gone({1: offset}, whole, tmp_path / "logs").hides_time]
+    before, after = times_of(whole, [1]), left_by("damaged batch in 1", whole, tmp_path)
+    hidden = [offset for offset in range(1000) if gone({1: offset}, before, after).hides_time]
     assert hidden == list(range(hidden[0], hidden[-1] + 1))
     assert 0 < hidden[0] < hidden[-1] < 100
 
 
 def test_a_moment_is_one_time_in_all_partitions(whole: Path) -> None:
-    asked = moment(whole, [0, 1, 3])
+    times = times_of(whole, (0, 1, 3))
+    asked = moment(times)
     assert asked.keys() == {0, 1, 3}
     assert arguments({1: 7}) == ["1:7"]
-    assert gone(asked, whole, whole) == (False, False)
+    assert gone(asked, times, times) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +87,4 @@ def test_a_moment_is_one_time_in_all_partitions(whole: Path) -> None:
 def test_a_partition_ends_earlier_where_its_last_record_is_gone(
     whole: Path, tmp_path: Path, removal: str, loses: bool
 ) -> None:
-    left = Path(shutil.copytree(whole, tmp_path / "logs"))
-    REMOVALS[removal].change(left)
-    assert gone({0: 5, 1: 5}, whole, left).loses_end == loses
+    assert what_is_gone(removal, {0: 5, 1: 5}, whole, tmp_path).loses_end == loses
