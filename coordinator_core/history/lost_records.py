@@ -94,9 +94,9 @@ class LostRecords:
         """Return the offset of the last record of a log partition that may be about any group; -1: there is none."""
         return self.unplaced[place][1] if place in self.unplaced else -1
 
-    def has_range_since(self, topic: str, at: LogPosition) -> bool:
-        """Return whether offsets behind a record are lost, be it the end of the log."""
-        return any(last > at.offset for _, last in self.ranges.get((topic, at.partition), ()))
+    def range_since(self, place: Place, offset: int) -> Offsets | None:
+        """Return the first offsets that are lost behind a record, be it the end of the log; None: none are."""
+        return next((lost for lost in self.ranges.get(place, ()) if lost[1] > offset), None)
 
     def any_within(self, topic: str, partition: int, first: int, last: int | None) -> bool:
         """Return whether an offset from ``first`` to ``last`` is lost or unreadable; None: to the end of the log."""
@@ -136,10 +136,9 @@ class LostRecords:
         """Return in words what is lost after a row began; None: nothing."""
         at = _begin(row)
         place = (LOG_TOPICS[_family(row)], at.partition)
-        for first, last in self.ranges.get(place, ()):
-            if last > at.offset:
-                is_end = place in self.read and first > self.read[place].last
-                return LOST_END.format(first) if is_end else lost_offsets(first, last)
+        if (lost := self.range_since(place, at.offset)) is not None:
+            is_end = place in self.read and lost[0] > self.read[place].last
+            return LOST_END.format(lost[0]) if is_end else lost_offsets(*lost)
         of_group = self.unreadable.get(place, {}).get(row.group_id)
         last = max(self.last_unplaced(place), -1 if of_group is None else of_group.last_of_state)
         return UNREAD_SINCE.format(last) if last > at.offset else None

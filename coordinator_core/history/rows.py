@@ -56,7 +56,7 @@ member takes over the instance id.
 """
 AWAY_UNSEEN = "when it was away is not logged in the classic protocol"
 AWAY_LOST = "whether it was away is not known: records are missing that may say so"
-"""The hint of a static member that another one replaced: it may have gone before, or was in the group."""
+"""Hints of a static member that another one replaced: it may have gone before, or was in the group."""
 NO_COMPUTING_WORKER = -1
 """The ``assignment_error`` of an epoch for which no worker could compute a target (FATAL in Connect on KIP-848)."""
 

@@ -41,6 +41,7 @@ def served(address: str, facts: Callable[[], GroupFacts]) -> Iterator[int]:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Current(facts))
     try:
+        # ":PORT" asks for all addresses of this machine.
         server, thread = start_http_server(port, host or "0.0.0.0", registry)
     # The last one is of a host that DNS cannot have.
     except (OSError, UnicodeError) as error:

@@ -232,7 +232,7 @@ def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[Fin
     old = [
         each
         for each in history.transactions
-        if not history.lost.has_range_since(GROUP_LOG, each.first)
+        if history.lost.range_since((GROUP_LOG, each.first.partition), each.first.offset) is None
         and history.has_lasted(each.first.timestamp_ms, limits.open_transaction_ms)
     ]
     if not old:

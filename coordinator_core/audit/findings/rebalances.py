@@ -70,7 +70,7 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:
-    strange, untold = _out_of_the_ordinary(history, rows, _Stays.of(history.memberships))
+    strange, untold = _out_of_the_ordinary(history, rows)
     if strange + untold >= limits.storm_rebalances:
         yield _storm(history, limits, rows, most, untold if strange < limits.storm_rebalances else 0)
 
@@ -89,6 +89,11 @@ def _disturbs(row: RebalanceRow, before: RebalanceRow | None) -> bool:
 
 def _hands_over(row: RebalanceRow) -> bool:
     return {cause.kind for cause in row.causes} == {CauseKind.PARTITIONS_REVOKED}
+
+
+def _lacks_members(row: RebalanceRow) -> bool:
+    """Whether records are missing that tell how many members the group had before a rebalance, or after it."""
+    return row.missing is not None and None in (row.members_before, row.members_after)
 
 
 class _Stays(NamedTuple):
@@ -118,7 +123,7 @@ class _Stays(NamedTuple):
         return before > 0 and self.latest[before - 1] > (log, offset)
 
 
-def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow], stays: _Stays) -> tuple[int, int]:
+def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> tuple[int, int]:
     """Return how many rebalances are more than clients make that start, are restarted once and stop: a deploy, or one
     that scales. And of how many it cannot be told, as records that may say it are missing: why they began, or whether
     the group had members before and after.
@@ -127,10 +132,11 @@ def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow], st
     at a time.
     """
     came, went, other, untold = Counter[str](), Counter[str](), 0, 0
+    # Stays are put in order only for rebalances that need them: those of a whole log need none.
+    stays = _Stays.of(history.memberships if any(map(_lacks_members, rows)) else ())
     for row in rows:
-        may_be_empty = None in (row.members_before, row.members_after) and not stays.has_one_at(row)
-        is_unknown = any(cause.kind == CauseKind.UNKNOWN for cause in row.causes)
-        if row.missing is not None and (may_be_empty or is_unknown):
+        is_unknown = row.missing is not None and any(cause.kind == CauseKind.UNKNOWN for cause in row.causes)
+        if is_unknown or (_lacks_members(row) and not stays.has_one_at(row)):
             untold += 1
             continue
         unexplained = 0

@@ -291,7 +291,8 @@ class _Owners:
 
     def _last_generation(self, at: LogPosition) -> Sequence[tuple[int, float]]:
         """Return where the last generation of a classic group up to a record began and ended; empty: there is none."""
-        return self._generations[: bisect_right(self._generations, (at.offset, math.inf))][-1:]
+        end = bisect_right(self._generations, (at.offset, math.inf))
+        return self._generations[max(end - 1, 0) : end]
 
 
 def _end(row: GroupEpochRow) -> float:

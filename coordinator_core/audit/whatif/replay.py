@@ -288,7 +288,7 @@ def _with_static_members(happened: Sequence[Round], timeout_ms: int) -> Iterator
 def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, RoundMember]]:
     """The members of each round; one that came takes the name of one of its client that left not long before.
 
-    A client on KIP-848 comes back under its own member id, however long it was away: then it takes its own name.
+    A client on KIP-848 comes back under its own member id: in time it takes its own name, later a new one.
     """
     names: dict[str, str] = {}
     left: dict[str, tuple[tuple[str, str], int]] = {}
