@@ -177,8 +177,8 @@ class FindingKind(StrEnum):
         "Reset the offsets (kafka-consumer-groups --reset-offsets), and look at what wrote them: a mirror, a restore.",
         "Proven by end offsets that were read later than the commit.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
-        "Committed offsets were removed while the group or the topic still existed. A notice, if the metadata log does "
-            "not show whether the topic was deleted.",
+        "Committed offsets were removed while the group or the topic still existed, other than those of a topic that "
+            "no member reads. A notice, if the metadata log does not show whether the topic was deleted.",
         "Consumers restart at auto.offset.reset: records are lost (latest) or read again (earliest).",
         "Raise offsets.retention.minutes on the brokers; keep a member in the group, or commit again.",
         "Proven that the offsets were removed; that it was by retention is likely.")

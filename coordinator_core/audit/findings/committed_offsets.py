@@ -5,6 +5,7 @@ no longer used.
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -16,16 +17,20 @@ from coordinator_core.audit.findings.resets import MORE_REWINDS, cut_text, is_by
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commits import PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.audit.folds.offset_spans import OffsetSpans
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
 from coordinator_core.groups.end_offsets import records_behind
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 MINUTE_MS = 60_000
 OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
+NAMING_TOPICS = frozenset((GroupType.CLASSIC, GroupType.CONSUMER))
+"""Types of groups whose members say what they read, and that commit offsets."""
 
 COMMIT_BYTES: Final = 37
 """Bytes of a commit's record in a batch, at least, without the names of group and topic: 10 in the key (type,
@@ -155,8 +160,11 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield offsets that were removed while the group and the topic still existed, by topic."""
     removed: dict[str, list[Removal]] = defaultdict(list)
     partitions: Counter[str] = Counter()
+    may_miss = _Readers(history).may_miss
     for commit in history.commits:
-        expired_ones = [removal for removal in commit.removals if removal.how.startswith(OR_EXPIRED)]
+        expired_ones = [
+            removal for removal in commit.removals if removal.how.startswith(OR_EXPIRED) and may_miss(commit, removal)
+        ]
         removed[commit.topic] += expired_ones
         partitions[commit.topic] += bool(expired_ones)
     for topic, removals in sorted(removed.items()):
@@ -178,6 +186,40 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 level=Level.NOTICE if all(with_topic) else None,
                 complete=not any(with_topic),
             )
+
+
+class _Readers:
+    """Who was in a group, and what they read. While it has members, brokers remove what was committed for topics that
+    none of them subscribes to, after the retention (KIP-211) or as asked (KIP-496): a topic that a group no longer
+    reads ends so. What a streams group reads is in its topology, and not in its members.
+    """
+
+    def __init__(self, history: GroupHistory) -> None:
+        there: dict[str | None, list[tuple[int, float]]] = defaultdict(list)
+        for row in history.memberships if any(commit.removals for commit in history.commits) else ():
+            if row.group_type in NAMING_TOPICS:
+                for topic in (None, *row.subscribed_topics):
+                    there[topic].append(_span(row.joined, row.left))
+        topics = {commit.topic for commit in history.commits if commit.removals}
+        for each in history.assignments if topics else ():
+            if each.kind == "current" and each.topic in topics:
+                there[each.topic].append(_span(each.since, each.until))
+        self._spans = {topic: OffsetSpans.of(spans) for topic, spans in there.items()}
+
+    def may_miss(self, commit: PartitionCommits, removal: Removal) -> bool:
+        """Whether a member may have to begin without an offset: the group reads the topic, or did so later, or had no
+        member of whom it is known.
+        """
+        at = removal.at.offset
+        is_read = self._any_at(commit.topic, at) or commit.last.offset > at
+        return is_read or not self._any_at(None, at)
+
+    def _any_at(self, topic: str | None, offset: int) -> bool:
+        return topic in self._spans and self._spans[topic].any_at(offset)
+
+
+def _span(since: LogPosition, until: LogPosition | None) -> tuple[int, float]:
+    return since.offset, math.inf if until is None else until.offset
 
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise, zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
@@ -14,6 +13,7 @@ from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.offset_spans import OffsetSpans
 from coordinator_core.audit.folds.witness import HOW
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
@@ -96,31 +96,16 @@ def _lacks_members(row: RebalanceRow) -> bool:
     return row.missing is not None and None in (row.members_before, row.members_after)
 
 
-class _Stays(NamedTuple):
-    """The stays of members that are known, in the order in which they joined: the offset where each did, and the
-    latest offset at which one of those so far still was there.
+def _stays(memberships: Iterable[MembershipRow]) -> Mapping[bool, OffsetSpans]:
+    """Return the stays of members that are known, by whether they are those of a Connect group on KIP-848: offsets of
+    the two logs of a group are kept apart.
     """
-
-    joined: Sequence[tuple[bool, int]]
-    latest: Sequence[tuple[bool, float]]
-
-    @classmethod
-    def of(cls, memberships: Iterable[MembershipRow]) -> _Stays:
-        """Return those of a group. Offsets of its two logs, if it has two, are kept apart."""
-        ends = ((row, math.inf if row.left is None else row.left.offset) for row in memberships)
-        stays = sorted(
-            (row.group_type == GroupType.CONNECT, row.joined.offset, end)
-            for row, end in ends
-            if row.left is not None or row.missing is None
-        )
-        latest = accumulate(((log, end) for log, _, end in stays), max)
-        return cls([(log, since) for log, since, _ in stays], [*latest])
-
-    def has_one_at(self, row: RebalanceRow) -> bool:
-        """Whether a member was there before a rebalance and after it."""
-        log, offset = row.group_type == GroupType.CONNECT, row.at.offset
-        before = bisect_left(self.joined, (log, offset))
-        return before > 0 and self.latest[before - 1] > (log, offset)
+    spans: dict[bool, list[tuple[int, float]]] = {False: [], True: []}
+    for row in memberships:
+        if row.left is not None or row.missing is None:
+            end = math.inf if row.left is None else row.left.offset
+            spans[row.group_type == GroupType.CONNECT].append((row.joined.offset, end))
+    return {log: OffsetSpans.of(of_log) for log, of_log in spans.items()}
 
 
 def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> tuple[int, int]:
@@ -133,10 +118,11 @@ def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) ->
     """
     came, went, other, untold = Counter[str](), Counter[str](), 0, 0
     # Stays are put in order only for rebalances that need them: those of a whole log need none.
-    stays = _Stays.of(history.memberships if any(map(_lacks_members, rows)) else ())
+    stays = _stays(history.memberships if any(map(_lacks_members, rows)) else ())
     for row in rows:
         is_unknown = row.missing is not None and any(cause.kind == CauseKind.UNKNOWN for cause in row.causes)
-        if is_unknown or (_lacks_members(row) and not stays.has_one_at(row)):
+        has_one = stays[row.group_type == GroupType.CONNECT].any_at
+        if is_unknown or (_lacks_members(row) and not has_one(row.at.offset)):
             untold += 1
             continue
         unexplained = 0

@@ -669,6 +669,23 @@ def test_an_offset_that_expires_twice_is_one_partition() -> None:
     assert row.detail == "committed offsets of 1 partition of t were removed, 2 times in all: expired"
 
 
+def test_nobody_misses_an_offset_of_a_topic_that_the_group_no_longer_reads() -> None:
+    """While a group has members, brokers remove after the retention only what none of them subscribes to (KIP-211)."""
+    gone = commits(last=at(20), offset=None, removals=(Removal(at(50), 5, "expired or deleted"),))
+
+    def values(commit: PartitionCommits = gone, **parts: Any) -> list[int]:
+        return [row.value for row in found(FindingKind.OFFSETS_EXPIRED, commits=[commit], **parts)]
+
+    other = member("m1", at(30), subscribed_topics=("new",))
+    assert values(memberships=[other]) == []
+    assert values(memberships=[other], assignments=[assignment("m1", 0, at(30), at(40))]) == []
+    assert values(memberships=[other], assignments=[assignment("m1", 0, at(40))]) == [1]
+    assert values(memberships=[other, member("m2", at(40), at(60))]) == [1], "before Kafka 2.1"
+    assert values(memberships=[other._replace(left=at(40))]) == [1], "the group was empty"
+    assert values(memberships=[other._replace(group_type="STREAMS")]) == [1], "its topology tells what it reads"
+    assert values(gone._replace(last=at(90)), memberships=[other]) == [1], "it was read again, from nowhere"
+
+
 def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
     often = commits(commits=6_000, last=at(2, 60_000), first=at(1, 0))
     (row,) = found(FindingKind.FLOODS_THE_LOG, commits=[often])
