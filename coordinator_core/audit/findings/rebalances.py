@@ -19,6 +19,7 @@ from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, MembershipRow, RebalanceRow
+from coordinator_core.records import LogPosition
 
 SETTLED = frozenset(("converged", REACHED_NOT_READY, "emptied", "group deleted", UPGRADED, DOWNGRADED))
 """Outcomes after which a group was stable, or was removed."""
@@ -173,11 +174,15 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield rebalances that took too long, or already do, each with the member that delayed it.
 
     One that the next rebalance superseded counts if it waited for a member, and ``never_converges`` does not tell it.
+    While a static member is away, only its own partitions wait for it (KIP-345): that time does not count.
     """
     told = {row.at for each in _stretches(history) if each.lasted_ms >= limits.never_converges_ms for row in each.rows}
+    absences = _absences(history)
     for row, after in zip_longest(history.rebalances, history.rebalances[1:]):
         took, who, is_superseded = row.duration_min_ms, row.delayed_by, row.outcome == "superseded"
         if took is None or took < limits.slow_rebalance_ms or (is_superseded and (who is None or row.at in told)):
+            continue
+        if who in absences and absences[who].left_ms(row.at.timestamp_ms, took) < limits.slow_rebalance_ms:
             continue
         name = history.client(who)
         state = f"has taken {duration(took)} so far" if row.outcome == "open" else f"took {duration(took)}"
@@ -205,6 +210,48 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         )
 
 
+class _Absence(NamedTuple):
+    """Over which records a static member was away: since it left, perhaps to return, until another one took its place,
+    or it was removed; ``until`` None: it still is.
+    """
+
+    since: LogPosition
+    until: LogPosition | None
+
+    def had(self, at: LogPosition) -> bool:
+        """Whether it was away at a record."""
+        return self.since.offset <= at.offset and (self.until is None or self.until.offset > at.offset)
+
+    def left_ms(self, begin_ms: int, took_ms: int) -> int:
+        """Return what is left of a time without it."""
+        end_ms = begin_ms + took_ms
+        until_ms = end_ms if self.until is None else min(self.until.timestamp_ms, end_ms)
+        return end_ms - begin_ms - max(until_ms - max(self.since.timestamp_ms, begin_ms), 0)
+
+
+def _absences(history: GroupHistory) -> Mapping[str | None, _Absence]:
+    """Return when static members were away, also by the ids of those that took their places (KIP-848)."""
+    gone: dict[str | None, _Absence] = {}
+    for row in history.memberships:
+        if row.away_since is not None:
+            gone[row.member_id] = _Absence(row.away_since, row.left)
+    return gone | {row.member_id: gone[row.replaces] for row in history.memberships if row.replaces in gone}
+
+
+def _waits_for_nobody(row: RebalanceRow, after: RebalanceRow | None, absences: Mapping[str | None, _Absence]) -> bool:
+    """Whether all members that were there had reached the target by the next rebalance, or the end of the log: those
+    that had not were static members that were away, or that were removed as such.
+    """
+    went = [cause.member_id for cause in after.causes if cause.kind in GONE] if after is not None else []
+    behind = [absences[each] for each in row.behind if each in absences]
+    return (
+        len(behind) == row.members_behind
+        and bool(behind or went)
+        and all(each.until is None if after is None else each.had(after.at) for each in behind)
+        and all(each in absences for each in went)
+    )
+
+
 def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield the periods of superseded rebalances that are too long, each with the member that was behind most often.
 
@@ -229,15 +276,18 @@ class _Stretch(NamedTuple):
 
 def _stretches(history: GroupHistory) -> Iterator[_Stretch]:
     stretch: list[RebalanceRow] = []
-    for row in history.rebalances:
+    absences = _absences(history)
+    for row, after in zip_longest(history.rebalances, history.rebalances[1:]):
         stretch.append(row)
-        if row.outcome == "superseded":
+        is_reached = _waits_for_nobody(row, after, absences)
+        if row.outcome == "superseded" and not is_reached:
             continue
         if len(stretch) > 1:
             end = row.at if row.outcome not in SETTLED else row.finished or row.at
             # One in progress has lasted since, unless its end may be among what is lost.
-            lasted_ms = (row.duration_min_ms or 0) if row.outcome == "open" else 0
-            yield _Stretch(stretch, end.timestamp_ms + lasted_ms, row.outcome == "open")
+            is_open = row.outcome == "open" and not is_reached
+            lasted_ms = (row.duration_min_ms or 0) if is_open else 0
+            yield _Stretch(stretch, end.timestamp_ms + lasted_ms, is_open)
         stretch = []
     if len(stretch) > 1:
         yield _Stretch(stretch, history.now_ms, is_open=True)

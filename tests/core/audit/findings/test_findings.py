@@ -26,7 +26,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords
-from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, REPLACED, MembershipRow, RebalanceRow
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
@@ -260,6 +260,31 @@ def test_superseded_rebalances_without_rest_never_converge() -> None:
     assert (row.value, row.subject) == (400_000, "m1")
     rest = [rows[0], rebalance(3, at(300)), *rows[2:]]
     assert found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rest) == []
+
+
+def test_a_static_member_that_is_away_holds_nobody_up() -> None:
+    """It left, to return within its session: who is there reaches each target at once (KIP-345)."""
+    waits = {"outcome": "superseded", "behind": ("m1",), "members_behind": 1, "delayed_by": "m1", "finished": None}
+    rows = [
+        rebalance(4, at(120), duration_min_ms=200_000, **waits),
+        rebalance(5, at(320), duration_min_ms=280_000, delayed_by="m2", finished=at(600)),
+    ]
+
+    def kinds(left: int, back: int | None, rows: list[RebalanceRow] = rows) -> list[tuple[str, str | None]]:
+        static = {"instance_id": "i", "away_since": at(left), "went_by": None if back is None else REPLACED}
+        there = [member("m1", at(1), None if back is None else at(back), **static)]
+        there += [member("m2", at(back), replaces="m1", instance_id="i")] if back is not None else []
+        history = GroupHistory("g", 600_000, rebalances=rows, memberships=there)
+        return [(row.kind, row.subject) for row in findings(history, LIMITS)]
+
+    assert kinds(60, 600) == []
+    assert kinds(60, 400) == [("slow_rebalance", "instance i")], "it was back for 200 s"
+    assert kinds(250, 600) == [("slow_rebalance", "instance i")], "it was still there for 130 s"
+    lasts = {"outcome": "open", "is_open": True, "delayed_by": "m1", "behind": ("m1",), "members_behind": 1}
+    assert kinds(60, None, [rows[0], rows[1]._replace(**lasts, finished=None)]) == []
+    removed = [rows[0]._replace(behind=(), members_behind=0), rows[1]._replace(delayed_by=None, duration_min_ms=0)]
+    removed[1] = removed[1]._replace(causes=(cause("static_member_left", "m1", at(320)),))
+    assert kinds(60, 319, removed) == []
 
 
 def test_a_rebalance_of_which_the_end_is_lost_may_have_settled_the_group() -> None:
