@@ -249,7 +249,9 @@ class _Surroundings:
 
 @dataclass(slots=True)
 class _GroupsOfLog:
-    """The groups of a partition while it is read; ``hole``: the last place that may have said anything of them."""
+    """The groups of a partition while it is read. ``hole`` is the last place that may have said anything of them,
+    ``writing`` has by producer those to which its open transaction commits: markers are many, and name no group.
+    """
 
     reader: LogReader
     topics: TopicHistory | None
@@ -257,6 +259,7 @@ class _GroupsOfLog:
     coverage: Coverage = field(default_factory=lambda: Coverage({}))
     groups: dict[str, _Gathered] = field(default_factory=dict)
     hole: Hole | None = None
+    writing: dict[int, set[str]] = field(default_factory=dict)
 
     def lose(self, hole: Hole) -> None:
         self.hole = hole
@@ -268,8 +271,13 @@ class _GroupsOfLog:
             gathered.folds.commits.give_up_transactions()
 
     def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
-        for gathered in self.groups.values():
-            gathered.folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
+        for group_id in self.writing.pop(producer_id, ()):
+            self.groups[group_id].folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
+
+    def feed(self, record: AnyRecord, row: LogRow) -> None:
+        if row.is_transactional:
+            self.writing.setdefault(row.producer_id, set()).add(record.group_id)
+        self.of(record.group_id).feed(record, row)
 
     def at_end(self) -> AtEnd:
         folds = [(group_id, gathered.folds) for group_id, gathered in self.groups.items()]
@@ -322,7 +330,7 @@ def _partition(
         elif isinstance(record, UnreadableRecord):
             groups.of(record.group_id).lose(record)
         else:
-            groups.of(record.group_id).feed(record, row)
+            groups.feed(record, row)
     if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):
         at_end = groups.at_end if wanted is None else partial(read_to_end, reader)
         look_for_end(reader, unreadable, last.timestamp_ms, at_end, surroundings.topics)
