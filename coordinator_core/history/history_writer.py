@@ -29,6 +29,7 @@ from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import (
     DOWNGRADED,
+    NEXT_EPOCH,
     REACHED_NOT_READY,
     UPGRADED,
     AssignmentRow,
@@ -319,7 +320,7 @@ class HistoryWriter:
     def begin_epoch(self, epoch: OpenEpoch) -> None:
         """Begin a new epoch: the one before ends."""
         open_history = self.open_history
-        self.end_epoch("next epoch", epoch.opened)
+        self.end_epoch(NEXT_EPOCH, epoch.opened)
         open_history.epoch = epoch
         open_history.last_epoch, open_history.last_members = epoch.epoch, len(epoch.members)
         open_history.changes = []

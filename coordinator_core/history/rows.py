@@ -48,6 +48,8 @@ class Revocation(NamedTuple):
 
 REACHED_NOT_READY = "not ready"
 """The outcome of a rebalance of a streams group whose topology does not fit its topics: the target has no tasks."""
+NEXT_EPOCH = "next epoch"
+"""How an epoch ends that another one follows. All other ends are ends of the group in its log."""
 UPGRADED, DOWNGRADED = "group upgraded", "group downgraded"
 """How an epoch ends from which the group goes on under the other protocol."""
 LEFT_OR_EXPIRED, REPLACED = "leave or expiry", "static replacement"

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
@@ -14,7 +15,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.durations import duration
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import NEXT_EPOCH, NO_COMPUTING_WORKER, GroupEpochRow, MembershipRow, RebalanceRow
 
 STICKY = frozenset(("uniform", "sticky", "cooperative-sticky"))
 MEMBERS_ONLY = frozenset(
@@ -53,7 +54,7 @@ def _waits(history: GroupHistory, rebalance: RebalanceRow) -> bool:
 
 
 class _Lasting(NamedTuple):
-    """A converged state, and when the next rebalance ended it (ms); None: the log does."""
+    """A converged state, and when the next rebalance, or the end of the group, ended it (ms); None: the log does."""
 
     moment: ConvergedState
     ended_ms: int | None
@@ -79,11 +80,12 @@ def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iter
     cooperative rebalance takes away first what it gives out then (KIP-429).
     """
     # By log offset: after the coordinator moves, the next broker's clock may be behind.
-    starts = sorted((row.at for row in history.rebalances), key=lambda at: at.offset)
+    gone = (row.ended for row in history.epochs if row.ended is not None and row.ended_by != NEXT_EPOCH)
+    ends = sorted(chain(gone, (row.at for row in history.rebalances)), key=lambda at: at.offset)
     for moment in moments:
         done = moment.rebalance.finished or moment.rebalance.at
-        following = bisect_right(starts, done.offset, key=lambda at: at.offset)
-        yield _Lasting(moment, starts[following].timestamp_ms if following < len(starts) else None)
+        following = bisect_right(ends, done.offset, key=lambda at: at.offset)
+        yield _Lasting(moment, ends[following].timestamp_ms if following < len(ends) else None)
 
 
 def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:

@@ -20,7 +20,7 @@ from coordinator_core.clients.known_clients import (
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow
+from coordinator_core.history.rows import NEXT_EPOCH, AssignmentRow, GroupEpochRow, MembershipRow
 from coordinator_core.records import LogPosition
 
 REMEDY = "let all members of the group be of one client"
@@ -94,7 +94,7 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         return
     for before, after in pairwise(history.epochs):
         skipped = after.epoch - before.epoch - 1
-        if skipped < limits.failed_generations or before.ended_by != "next epoch" or not after.history_complete:
+        if skipped < limits.failed_generations or before.ended_by != NEXT_EPOCH or not after.history_complete:
             continue
         since_ms, until_ms = before.opened.timestamp_ms, after.opened.timestamp_ms
         # Members that failed join again when the group works: those that come within as long again may be they.

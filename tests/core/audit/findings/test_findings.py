@@ -478,6 +478,10 @@ def test_imbalance_and_empty_members() -> None:
     (empty,) = found(FindingKind.EMPTY_MEMBERS, epochs=[epoch(2, at(2))], **parts)
     assert (empty.value, "client-b" in empty.detail) == (1, True)
     assert (uneven.history_complete, empty.history_complete) == (True, True)
+    # The group was converted: in this log, members have nothing any more.
+    gone = epoch(2, at(2), ended=at(9, 90_000), ended_by="group upgraded")
+    (empty,) = found(FindingKind.EMPTY_MEMBERS, epochs=[gone], **parts)
+    assert (empty.until_ms, empty.is_open) == (90_000, False)
     # How many stable epochs there were is not known where a part of the history is not.
     lost = rebalance(1, at(1), outcome="unknown", history_complete=False)
     for kind in (FindingKind.IMBALANCE, FindingKind.EMPTY_MEMBERS):
