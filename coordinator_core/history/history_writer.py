@@ -417,14 +417,17 @@ class HistoryWriter:
         return chain(ended, settled._lasting())
 
     def settled(self) -> tuple[list[HistoryRow], HistoryWriter]:
-        """Return the rows of what ended in the present operation, and the writer as if the operation were over."""
+        """Return the rows of what ended in the present operation, and the writer as if the operation were over.
+
+        What ended where something is lost waits for the next record, which may never come: it is among these rows.
+        """
         open_history = self.open_history
         if not (open_history.ended or open_history.departed or open_history.crossing or open_history.joined):
-            return [], self
+            return self.rows, self
         # A copy, as the operation may go on with the next record: nothing of it is over yet but for this answer.
         settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
         settled._end_operation()
-        return settled.rows, settled
+        return [*self.rows, *settled.rows], settled
 
     def rebalance(self, outcome: str = "open", at: LogPosition | None = None) -> Iterator[RebalanceRow]:
         """Yield the rebalance that is not over, if there is one, as one that ends at a record (None: that lasts)."""

@@ -110,6 +110,8 @@ def test_an_unreadable_record_at_the_end_of_a_group_may_go_on_with_it(later_ms: 
     fold = GroupFold(Group(GROUP, from_start=True), coverage=Coverage({0: [(0, 100)]}))
     rows = [row for record in log.records for row in fold.feed(record)]
     fold.lose(LogPosition(0, log.offset, log.time_ms + later_ms), "a record")
+    so_far = [row for row in (*rows, *fold.open_rows()) if isinstance(row, GroupEpochRow)]
+    assert [row.ended_by for row in so_far] == [how], "also where no other record of the group follows"
     log.skip(1).write(member("m2", "t"), epoch(9), after_ms=10_000)
     rows += [row for record in log.records[-2:] for row in fold.feed(record)]
     (ended,) = [row for row in rows if isinstance(row, GroupEpochRow)]
