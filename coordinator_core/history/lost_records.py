@@ -107,6 +107,10 @@ class LostRecords:
         found = (begin for begin, end in self._all((topic, partition)) if end >= first)
         return min((max(begin, first) for begin in found if last is None or begin <= last), default=None)
 
+    def last_of(self, place: Place) -> int:
+        """Return the last offset of a log partition that is lost or unreadable; -1: none is."""
+        return max((end for _, end in self._all(place)), default=-1)
+
     def _all(self, place: Place) -> Iterator[Offsets]:
         yield from self.ranges.get(place, ())
         yield from ((span.first, span.last) for span in self.unreadable.get(place, {}).values())

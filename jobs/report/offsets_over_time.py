@@ -37,10 +37,7 @@ def _whole_from(lost: LostRecords, log_partition: int) -> int:
     """Return the offset from which on every record of a log partition was read."""
     place = GROUP_LOG, log_partition
     read = lost.read.get(place)
-    begin = 0 if read is None else read.whole_from
-    while (gone := lost.first_within(*place, begin, None)) is not None:
-        begin = gone + 1
-    return begin
+    return max(0 if read is None else read.whole_from, lost.last_of(place) + 1)
 
 
 def fitting(group: GroupDetail, first_ms: int, last_ms: int) -> GroupDetail:

@@ -16,10 +16,13 @@ from coordinator_core.audit.folds.commit_times import (
     begin_of_trail,
     thinned,
 )
+from coordinator_core.history.lost_records import LogExtent, LostRecords, Unreadable
+from coordinator_core.records import GROUP_LOG
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.data import Offsets
+from jobs.report.offsets_over_time import _whole_from
 from jobs.serve.offsets import offsets_at
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -82,3 +85,23 @@ def test_a_clock_that_goes_back_does_not_move_what_was_committed_before():
     for number, time_ms in enumerate((10, 50, 20, 3_000, -1)):
         fold.add(time_ms, number, number, number)
     assert [(point.time_ms, point.at) for point in fold.all(3)] == [(10, 0), (50, 2), (3_000, 3)]
+
+
+class AskedOnce(list[tuple[int, int]]):
+    """Ranges that are gone through once: a turn for each lost offset would take years."""
+
+    def __iter__(self):
+        assert self, "asked again"
+        yield self.pop()
+
+
+def test_what_is_missing_ends_with_the_last_lost_range_however_long_it_is():
+    place = GROUP_LOG, 3
+    lost = LostRecords(
+        {place: AskedOnce([(5, 1 << 40)])},
+        {place: {"g": Unreadable(2, 1 << 41)}},
+        read={place: LogExtent(9, 1 << 42, 7)},
+    )
+    assert _whole_from(lost, 3) == (1 << 41) + 1
+    assert _whole_from(lost, 4) == 0
+    assert _whole_from(LostRecords(read={place: LogExtent(9, 99, 7)}), 3) == 7
