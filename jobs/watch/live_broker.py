@@ -111,7 +111,10 @@ class LiveBroker:
         Raises:
             InputError: a partition ends before what the former watch read, or none is there any more.
         """
-        self._follow(self._listed(), reached)
+        try:
+            self._follow(self._listed(), reached, TIMEOUT_S)
+        except KafkaException as error:
+            raise self._reports.failure(error) from error
         if not self._places:
             missing = f"{self._servers}: there is no topic {' or '.join(REPLAYED_TOPICS)}"
             if reached:
@@ -131,12 +134,14 @@ class LiveBroker:
             (topic, number) for topic, each in described.items() if each.error is None for number in each.partitions
         }
 
-    def _follow(self, listed: Collection[tuple[str, int]], reached: Mapping[LogPlace, Reached]) -> None:
+    def _follow(
+        self, listed: Collection[tuple[str, int]], reached: Mapping[LogPlace, Reached], timeout_s: float
+    ) -> None:
         new = sorted(set(listed) - self._places.keys())
         begins = []
         for topic, partition in new:
             place = LogPlace(topic, FAMILIES[topic], partition)
-            low, high = self._watermarks(topic, partition)
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)
             known = reached.get(place)
             if known is not None and known.last.offset >= high:
                 raise InputError(other_log(place, known.last.offset, f"the log ends at {high}"))
@@ -245,9 +250,17 @@ class LiveBroker:
             # alone.
             self._looked_s -= LOOK_S
         else:
-            # Without a leader the watermarks of a partition could not be asked for: it is followed once it has one.
-            self._follow([place for place, leader in look.leaders.items() if leader >= 0], {})
+            self._follow_led(look.leaders)
         return look
+
+    def _follow_led(self, leaders: Leaders) -> None:
+        """Follow new partitions: without a leader the watermarks of one could not be asked for."""
+        try:
+            for place in sorted(place for place, leader in leaders.items() if leader >= 0):
+                self._follow([place], {}, LOOK_TIMEOUT_S)
+        except KafkaException as error:
+            # The leader went away since it was named: this one and those behind it are asked for with the next look.
+            self._stays_away(error.args[0].str())
 
     def _look(self, partitions: Collection[offsets.TopicPartition]) -> Look:
         from confluent_kafka.admin import AdminClient
@@ -293,13 +306,6 @@ class LiveBroker:
         """Leave the cluster."""
         self._looker.shutdown(wait=False, cancel_futures=True)
         self._consumer.close()
-
-    def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
-        try:
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-        except KafkaException as error:
-            raise self._reports.failure(error) from error
-        return int(low), int(high)
 
     def _stays_away(self, cause: str) -> None:
         if not self._is_away:

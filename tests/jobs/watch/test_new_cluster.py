@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
@@ -57,6 +58,35 @@ def test_a_watch_waits_for_the_log_of_groups(monkeypatch: pytest.MonkeyPatch) ->
     while broker.look(list) is None:
         pass
     assert broker.places() == [LogPlace(OFFSETS, Family.GROUP, 0)]
+    broker.close()
+
+
+def test_a_watch_goes_on_where_the_leader_of_a_new_partition_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    away = [(OFFSETS, 1)]
+
+    class Leaving(Cluster):
+        def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+            if (partition.topic, partition.partition) in away:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out"))
+            return 0, 0
+
+    monkeypatch.setattr(live_broker, "Consumer", Leaving)
+    monkeypatch.setattr(live_broker, "LOOK_S", 0.0)
+    broker = LiveBroker("b:1", {}, said.append)
+    monkeypatch.setattr(broker, "_look", lambda _: Look(1, {(OFFSETS, number): 3 for number in range(3)}))
+
+    def looked() -> list[int]:
+        while broker.look(list) is None:
+            pass
+        return [place.partition for place in broker.places()]
+
+    assert looked() == [0]
+    assert said == ["b:1 does not answer (timed out): waiting"]
+    assert not broker.is_caught_up
+    away.clear()
+    assert looked() == [0, 1, 2]
+    assert broker._consumer.assigned == [(OFFSETS, number) for number in range(3)]
     broker.close()
 
 
