@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from jobs.tables.conflicts import repeated, writing
+from jobs.tables.conflicts import ConflictError, repeated, writing
 from jobs.tables.delta import Tables
 from jobs.tables.engine import is_elsewhere
 from jobs.tables.nightly import LEASES
@@ -178,7 +178,7 @@ class Lease:
             raise _busy(self._tables, self._row())
 
     def renew(self) -> None:
-        """Extend the lease by its full length from now."""
+        """Extend the lease by its full length from now. Raises ConflictError if other programs do not let it."""
         with self._renewing:
             # Taken before the row is written: the lease counts from a time at which nobody else can have had it.
             began = _now()
@@ -203,6 +203,7 @@ class Lease:
 
         Raises:
             LeaseLostError: another run has taken the lease.
+            ConflictError: it has to be renewed, and other programs do not let it.
         """
         # Below 0 the clock was set back: how long the lease was held is not known, and the row is asked.
         is_fresh = timedelta(0) <= _now() - self._confirmed < self._length * 2 / 3
@@ -242,7 +243,11 @@ class Lease:
         return self._update({"owner": self.owner, "acquired_at": _now(), "expires_at": _now() + self._length}, before)
 
     def _update(self, values: Row, owner: str | None) -> bool:
-        """Change the row if ``owner`` holds the lease. Return whether it was changed."""
+        """Change the row if ``owner`` holds the lease. Return whether it was changed.
+
+        Raises:
+            ConflictError: another program committed to the table first, again and again: who holds the lease is open.
+        """
         if self._tables.local(LEASES) is not None:
             return self._update_here(values, owner)
         changes = ", ".join(f"{name} = {_literal(value)}" for name, value in values.items())
@@ -259,7 +264,11 @@ class Lease:
                 return False
             if self._put(local, held._replace(**values)):
                 return True
-        return False
+        raise ConflictError(
+            f"the row of lease {self._name} of {self._tables.name(LEASES)} was not changed: each of {RETRIES} times "
+            "another program committed to the table first. What was committed stays: keep other programs from writing "
+            "the tables, and run again"
+        )
 
     def _put(self, local: LocalTable, row: LeaseRow) -> bool:
         """Write the row if nobody has changed the table since it was read; other leases stay as they are."""

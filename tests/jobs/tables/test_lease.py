@@ -27,6 +27,7 @@ from jobs.tables.delta import FENCE, Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.lease import WRITER, BusyError, LeaseLostError, LeaseOwner, held
+from jobs.tables.local_table import LocalTable
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
 from jobs.tables.results import NIGHTS
@@ -284,6 +285,19 @@ def test_a_lease_that_nobody_took_meanwhile_is_renewed_by_the_commit(
         assert row["expires_at"] == later + HOUR
 
 
+def test_a_renewal_that_loses_all_races_says_so_and_the_next_one_succeeds(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody took the lease."""
+    monkeypatch.setattr(lease, "threading", STOPPED)
+    with held(tables, WRITER, HOUR) as (mine, _):
+        with monkeypatch.context() as lost:
+            lost.setattr(LocalTable, "replace_if_unchanged", lambda *_: False)
+            with pytest.raises(ConflictError, match="each of 5 times another program committed to the table first"):
+                mine.check(ask=True)
+        mine.check(ask=True)
+
+
 def test_a_run_that_has_not_ended_is_named_until_the_next_one_ends(tables: Tables) -> None:
     reader = FolderReader(tables.location)
     assert unfinished_run(reader, datetime.now(UTC)) is None
@@ -299,8 +313,6 @@ def test_a_run_that_has_not_ended_is_named_until_the_next_one_ends(tables: Table
 
 def interfere(tables: Tables, monkeypatch: pytest.MonkeyPatch, change: Any, times: int) -> list[int]:
     """Let another program commit between the reading and the writing of a merge, as often as ``times``."""
-    from jobs.tables.local_table import LocalTable
-
     merge, seen = LocalTable.merge, list[int]()
 
     def late(self: LocalTable, *given: Any, **named: Any) -> None:
