@@ -58,7 +58,7 @@ class Webhook:
         else:
             text = _text(event, self._cluster)
             finding = {"change": event.change, "cluster": self._cluster, "finding": plain(event.row)}
-            self._send({"text": text} if self._is_slack else {"text": text, **finding})
+            self._send({"text": _escaped(text)} if self._is_slack else {"text": text, **finding})
 
     def repeat(self, findings: Callable[[], Iterable[FindingRow]]) -> None:
         """Send what goes on again, if it is time to, to a receiver that needs it; return at once."""
@@ -88,13 +88,17 @@ def _post(request: Request) -> None:
 
 
 def _text(event: FindingEvent, cluster: str) -> str:
-    """Return what happened in a line, which is what Slack's incoming webhooks show; Slack reads ``&``, ``<``, ``>``."""
+    """Return what happened in a line, which is what chats show."""
     row = event.row
     about = "the cluster" if row.group_id is None else row.group_id
     subject = f", {row.subject}" if row.subject else ""
     times = f"since {utc(row.since_ms)}" + ("" if row.is_open else f" until {utc(row.until_ms)}")
     state = {"began": row.level, "grew": f"{row.level}, more", "ended": "over"}[event.change]
-    text = f"[{state}] {row.kind} in {about}{subject} ({cluster}, {times}): {row.detail}"
+    return f"[{state}] {row.kind} in {about}{subject} ({cluster}, {times}): {row.detail}"
+
+
+def _escaped(text: str) -> str:
+    """Return the text as Slack shows it literally: it alone reads ``&``, ``<`` and ``>``."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

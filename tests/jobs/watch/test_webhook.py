@@ -116,16 +116,18 @@ def test_alertmanager_is_told_again_of_what_goes_on(finding: FindingRow) -> None
     assert [len(alerts) for alerts in received] == [1, 1]
 
 
-def test_slack_gets_a_text_alone_and_reads_it_literally(finding: FindingRow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slack_gets_a_text_alone_and_it_alone_gets_escapes(
+    finding: FindingRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[Any] = []
     monkeypatch.setattr("jobs.watch.webhook._post", lambda request: sent.append(json.loads(request.data)))
-    post(
-        "https://hooks.slack.com/services/T/B/x",
-        FindingEvent(KEY, finding._replace(detail="<!channel> a & b"), "began"),
-    )
-    (message,) = sent
-    assert [*message] == ["text"]
-    assert message["text"].endswith(": &lt;!channel&gt; a &amp; b")
+    event = FindingEvent(KEY, finding._replace(detail="<!channel> a & b"), "began")
+    for url in ("https://hooks.slack.com/services/T/B/x", "https://chat.example.com/hooks/x"):
+        post(url, event)
+    of_slack, of_other = sent
+    assert [*of_slack] == ["text"]
+    assert of_slack["text"].endswith(": &lt;!channel&gt; a &amp; b")
+    assert of_other["text"].endswith(": <!channel> a & b")
 
 
 def test_what_is_not_taken_is_a_warning(finding: FindingRow) -> None:
