@@ -270,9 +270,11 @@ class StateFile:
             (stored,) = run("SELECT count(*) FROM topics").fetchone()
             for number, listed in enumerate(groups.live_topics.lists[stored:], stored):
                 run("INSERT INTO topics VALUES (?, ?)", (number, TOPICS.encode(listed)))
+        # One is gone here once the group has a row of its own.
+        run("DELETE FROM about WHERE name LIKE 'told %'")
         for (family, group_id), reported in groups.reported.items():
             name = OTHERS + json.dumps([family.value, group_id])
-            run("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, REPORTS.encode(StoredReports.of(reported))))
+            run("INSERT INTO about VALUES (?, ?)", (name, REPORTS.encode(StoredReports.of(reported))))
         # What was printed is in the saved reports now. Doubtful lines stay until their event comes again.
         run("DELETE FROM lines")
         for line in self._doubtful.values():

@@ -231,6 +231,19 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
         StateFile(state, "a-cluster")
 
 
+def test_reports_of_a_share_state_are_stored_until_its_group_has_a_row(tmp_path: Path) -> None:
+    state, groups = tmp_path / "state", followed()
+    file = StateFile(state, "")
+    groups.reported[Family.GROUP, "g"] = groups.reported[Family.GROUP, "h"] = Reported()
+    file.save(groups)
+    del groups.reported[Family.GROUP, "g"]
+    file.save(groups)
+    file.close()
+    with closing(sqlite3.connect(state)) as database:
+        told = database.execute("SELECT name FROM about WHERE name LIKE 'told %'").fetchall()
+    assert [json.loads(name.removeprefix("told ")) for (name,) in told] == [[Family.GROUP.value, "h"]]
+
+
 def test_two_watches_cannot_share_a_file(tmp_path: Path) -> None:
     first = StateFile(tmp_path / "state", "")
     with pytest.raises(InputError, match="another watch uses it"):
