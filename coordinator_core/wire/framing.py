@@ -63,12 +63,14 @@ def scan(
     between batches, a truncated tail. A tail of zeros is a preallocated file, not damage.
 
     Raises:
-        LogFormatError: the file (``name``) does not begin like a log and holds no batch.
+        LogFormatError: the file (``name``) does not begin like a log and holds no batch, or it shrank while damage was
+            looked at.
     """
     stop = size if stop is None else min(stop, size)
     position, chunk, budget = start, CHUNK_BYTES, SEARCH_CRC_BYTES
+    read_next, read_at = read_at, _exactly(read_at, name)
     while position < stop:
-        data = read_at(position, min(chunk, size - position))
+        data = read_next(position, min(chunk, size - position))
         if len(data) < min(chunk, size - position):  # the file has shrunk since its size was taken
             size = position + len(data)
             stop = min(stop, size)
@@ -104,12 +106,29 @@ def scan(
         position += damage.size
 
 
+def _exactly(read_at: ReadAt, name: str) -> ReadAt:
+    """Return what reads bytes that were there when the size of the file was taken, or raises LogFormatError."""
+
+    def read(position: int, size: int) -> bytes:
+        data = read_at(position, size)
+        if len(data) < size:
+            raise LogFormatError(
+                f"the file shrank while it was read: {len(data)} of {size} bytes are there",
+                file=name,
+                position=position,
+            )
+        return data
+
+    return read
+
+
 class Layout(NamedTuple):
     """How the batches of a segment lie, as their headers say it.
 
     ``edges``: byte positions that split it into ranges, from 0 to its size, each at a batch with a right CRC.
-    ``highest``: the highest first offset of a batch; -1: it has none. ``is_clear``: only zeros follow the batches that
-    are known. ``last_at``: where the last batch begins; -1: it has none.
+    ``highest``: the highest first offset of a batch; -1: it has none. ``is_clear``: behind the batches that are known
+    the file ends, or has zeros where the next one would have its offset and length. ``last_at``: where the last batch
+    begins; -1: it has none.
     """
 
     edges: list[int]
@@ -118,9 +137,12 @@ class Layout(NamedTuple):
     last_at: int
 
 
-def layout(read_at: ReadAt, size: int, every: int) -> Layout:
+def layout(read_at: ReadAt, size: int, every: int, *, name: str = "") -> Layout:
     """Return the layout of a segment, with ranges of at least ``every`` bytes; ``scan`` takes two edges that follow one
     another. Records are not read.
+
+    Raises:
+        LogFormatError: the file (``name``) shrank meanwhile.
     """
     edges = [0]
     position, window, highest, last_at = 0, 1 << 16, -1, -1
@@ -129,13 +151,13 @@ def layout(read_at: ReadAt, size: int, every: int) -> Layout:
         starts, end = _walk_headers(data)
         for at in starts:
             # A wrong length leads into the middle of a batch: no task may begin there, so the CRC decides.
-            if position + at - edges[-1] >= every and _right_at(read_at, size, position + at):
+            if position + at - edges[-1] >= every and _right_at(_exactly(read_at, name), size, position + at):
                 edges.append(position + at)
         if end == 0:
             break
         highest, last_at = max(highest, _highest_offset(data, starts)), position + starts[-1]
         position += end
-    # No batch has length 0: zeros in place of offset and length are the preallocated rest of the file.
+    # No batch has length 0: it is the preallocated rest of the file, which is not read for that.
     is_clear = position <= size and not any(read_at(position, LOG_OVERHEAD))
     return Layout([*edges, size] if size > edges[-1] else edges, highest, is_clear, last_at)
 

@@ -80,7 +80,7 @@ def _absent(files: Sequence[LogFile]) -> Iterator[LogFile]:
 def _end(log: LogFile, base: int) -> float:
     """Return the offset behind the last record of a segment; infinity where damage leaves that open."""
     with log.open() as read_at:
-        found = layout(read_at, log.size, log.size + 1)
+        found = layout(read_at, log.size, log.size + 1, name=log.name)
         if found.last_at < 0 or not found.is_clear:
             return base if log.size == 0 else float("inf")
         header = read_at(found.last_at, HEADER_SIZE)

@@ -71,7 +71,7 @@ def _walk(segments: Sequence[LogFile], split_bytes: int) -> list[tuple[str, Layo
     found = []
     for log in segments:
         with log.open() as read_at:
-            found.append((log.name, layout(read_at, log.size, split_bytes)))
+            found.append((log.name, layout(read_at, log.size, split_bytes, name=log.name)))
     return found
 
 

@@ -136,7 +136,7 @@ class SegmentsReader:
         edges = self.edges.get(log.name)
         if edges is None or edges[-1] != log.size:  # it has grown since
             with log.open() as read_at:
-                edges = layout(read_at, log.size, self.split_bytes).edges
+                edges = layout(read_at, log.size, self.split_bytes, name=log.name).edges
         return pairwise([start, *(edge for edge in edges if edge > start)])
 
     def size(self, partition: Ranges) -> int:

@@ -171,6 +171,29 @@ def test_a_file_that_shrinks_while_it_is_read_ends_there():
     assert offsets(rows) == list(range(15))
 
 
+@pytest.mark.parametrize("reads", range(1, 6))
+@pytest.mark.parametrize("left", [0, 3, 90])
+def test_a_file_that_shrinks_while_damage_is_looked_at_is_named(monkeypatch, reads, left):
+    """After so many reads only these bytes are there."""
+    monkeypatch.setattr(framing, "CHUNK_BYTES", 400)
+    data, done = b"\1" * 700 + bytes(40), []
+
+    def read_at(position, size):
+        done.append(position)
+        return (data if len(done) <= reads else data[:left])[position : position + size]
+
+    with pytest.raises(LogFormatError, match=r"the file shrank while it was read: \d+ of ") as raised:
+        list(read_rows(read_at, len(data), name="0.log"))
+    assert (raised.value.file, raised.value.position) == ("0.log", done[-1])
+    assert len(done) == reads + 1
+
+
+def test_a_layout_of_a_file_that_shrinks_names_it():
+    shrunk = iter([WHOLE, WHOLE[:9]])
+    with pytest.raises(LogFormatError, match=r"0\.log at byte 0: the file shrank while it was read: 9 of 17 bytes"):
+        layout(lambda position, size: next(shrunk)[position : position + size], len(WHOLE), 0, name="0.log")
+
+
 @pytest.mark.parametrize("every", [1, 200, 400, 10_000])
 def test_ranges_between_boundaries_give_the_same_records(every):
     data = segment(20, 4) + message(80, b"k", b"v", magic=1, timestamp=5) + bytes(30)
