@@ -122,13 +122,7 @@ class WorkingCopy:
         """Whether the copy of a table has the rows that the catalog's has now, by its last commits, newest first."""
         if kept is None or not is_there(self._place / name) or self._version(name) != kept.copied:
             return False
-        since = [commit for commit in commits if commit.version > kept.version]
-        of_kept = next((commit for commit in commits if commit.version == kept.version), None)
-        return (
-            of_kept is not None
-            and of_kept.written_ms == kept.written_ms
-            and all(commit.operation in MAINTENANCE for commit in since)
-        )
+        return not _changes(kept, commits)
 
     def _copy(self, name: str, size: int) -> None:
         from deltalake import write_deltalake  # not at the top: workers have no use for it
@@ -183,11 +177,7 @@ class WorkingCopy:
     def _unchanged(self, name: str) -> TableCommit:
         """Return the newest commit of a table of the catalog, which has not changed since it was copied."""
         commits = self._commits(name)
-        since = [commit for commit in commits if name in self._same and commit.version > self._same[name].version]
-        others = sorted({commit.operation for commit in since} - MAINTENANCE)
-        # Behind so many commits of maintenance another program's change may be hidden.
-        if len(since) == len(commits):
-            others.append(f"{len(commits)} commits or more")
+        others = _changes(self._same[name], commits) if name in self._same else []
         if others:
             raise ConflictError(
                 f"table {self.there.name(COPIED[name])} was changed by another program ({', '.join(others)}) during "
@@ -216,6 +206,19 @@ class WorkingCopy:
         from deltalake import DeltaTable  # not at the top: workers have no use for it
 
         return DeltaTable(str(self._place / name)).version()
+
+
+def _changes(same: Same, commits: Sequence[TableCommit]) -> list[str]:
+    """Return in words what may have changed rows of a table since it was like its copy, by its last commits, newest
+    first.
+    """
+    since = [commit for commit in commits if commit.version > same.version]
+    changes = sorted({commit.operation for commit in since} - MAINTENANCE)
+    if len(since) == len(commits):
+        # Behind so many commits of maintenance another program's change may be hidden.
+        return [*changes, f"{len(commits)} commits or more"]
+    is_known = (commits[len(since)].version, commits[len(since)].written_ms) == (same.version, same.written_ms)
+    return changes if is_known else [*changes, "another table was made in its place"]
 
 
 def _read(table: Table, files: Sequence[str], spark: SparkSession) -> DataFrame:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from jobs.tables.conflicts import ConflictError
+from jobs.tables.conflicts import ConflictError, TableCommit
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.working_copy import COMMITS, MAINTENANCE, Same, WorkingCopy
 
@@ -15,12 +14,12 @@ NAME = DUMPED_FILES.name
 OPTIMIZE = sorted(MAINTENANCE)[0]
 
 
-def copy_of(versions: range) -> WorkingCopy:
+def copy_of(versions: range, written_ms: int = 0) -> WorkingCopy:
     """A copy of version 5 of a table whose newest commits, all of maintenance, have these versions."""
     copy = object.__new__(WorkingCopy)
     copy.there = SimpleNamespace(name=lambda table: table.name)  # type: ignore[assignment]
     copy._same = {NAME: Same(5, 0, 0)}
-    commits: list[Any] = [SimpleNamespace(version=version, operation=OPTIMIZE) for version in reversed(versions)]
+    commits = [TableCommit(version, written_ms, OPTIMIZE, None) for version in reversed(versions)]
     copy._commits = lambda name: commits  # type: ignore[method-assign]
     return copy
 
@@ -33,3 +32,9 @@ def test_maintenance_since_the_copy_changes_nothing() -> None:
 def test_nothing_is_published_where_the_copied_version_is_out_of_sight() -> None:
     with pytest.raises(ConflictError, match=f"{COMMITS} commits or more"):
         copy_of(range(6, 6 + COMMITS))._unchanged(NAME)
+
+
+@pytest.mark.parametrize("versions", [range(4), range(8)], ids=["younger", "older"])
+def test_nothing_is_published_to_a_table_that_was_made_again(versions: range) -> None:
+    with pytest.raises(ConflictError, match="another table was made in its place"):
+        copy_of(versions, written_ms=7)._unchanged(NAME)
