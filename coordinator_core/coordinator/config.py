@@ -249,7 +249,9 @@ def duration_ms(reset: str) -> int | None:
 
 
 _DURATION = re.compile(
-    r"by_duration:P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
+    # A long has no more digits, and Kafka takes no larger number.
+    r"by_duration:P(?:(\d{1,19})D)?(?:T(?=\d)(?:(\d{1,19})H)?(?:(\d{1,19})M)?(?:(\d{1,19}(?:\.\d{1,9})?)S)?)?",
+    re.IGNORECASE,
 )
 
 

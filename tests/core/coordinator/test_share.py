@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator import coordinator
+from coordinator_core.coordinator.config import BrokerConfig, GroupConfig, duration_ms
 from coordinator_core.coordinator.protocol import ErrorCode, RequestOutcome
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import DELETE_EFFECT, INITIALIZE_EFFECT
+from coordinator_core.errors import InputError
 from coordinator_core.groups.share.state import StatePartitionMetadata
 from coordinator_core.records import RecordType
 from tests.core.coordinator.clients import GROUP, Cluster
@@ -25,6 +27,15 @@ def share_group(cluster: Cluster) -> LiveShareGroup:
     group = cluster.memory.live[GROUP]
     assert isinstance(group, LiveShareGroup)
     return group
+
+
+@pytest.mark.parametrize("digits", [20, 309, 5_000])
+def test_a_duration_of_more_digits_than_a_long_is_refused(digits: int) -> None:
+    name = "share.auto.offset.reset"
+    for value in (f"by_duration:P{'9' * digits}D", f"by_duration:PT0.{'9' * digits}S"):
+        with pytest.raises(InputError, match=f"{name}: 'by_duration:.* is none of earliest, latest, by_duration:PT"):
+            GroupConfig.of(BrokerConfig(), {name: value})
+    assert duration_ms("by_duration:P1DT2H3M4.5S") == 93_784_500
 
 
 def test_partitions_are_shared_once_their_state_is_initialised() -> None:
