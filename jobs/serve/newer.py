@@ -117,7 +117,8 @@ def with_newer_offsets(
     known = {(row.topic, row.partition): row for row in stored}
     for row in () if newer is None else newer.commits:
         key, last = (row.topic, row.partition), row.last
-        if key in known and (known[key].log_offset or -1) >= last.offset:
+        stored_at = known[key].log_offset if key in known else None
+        if stored_at is not None and stored_at >= last.offset:
             continue
         if at_ms is None or at_ms >= last.timestamp_ms:
             known.pop(key, None)

@@ -196,3 +196,10 @@ def test_offsets_of_a_moment_that_the_watch_alone_has_seen() -> None:
     between = ServedOffset("t", 0, None, None, None, None)
     assert with_newer_offsets(stored, newer, 8_500, 2_000) == (between, stored[1])
     assert with_newer_offsets(stored, None, None, 2_000) == stored
+
+
+def test_a_stored_commit_at_the_first_offset_of_the_log_is_no_news_of_the_watch() -> None:
+    """A clock that goes back puts it behind the moment that is asked for."""
+    stored = (ServedOffset("t", 0, 10, 5_000, 0, 0),)
+    newer = GroupHistory("g", 9_000, commits=[PartitionCommits("t", 0, 1, at(0, 5_000), at(0, 5_000), 10, (), ())])
+    assert with_newer_offsets(stored, newer, 3_000, 2_000) == stored
