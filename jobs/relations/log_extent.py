@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.records import GROUP_LOG
 from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below, lost_behind
 from jobs.relations.given_partitions import given, numbered
 from jobs.relations.logs import ends_missing
@@ -118,7 +119,9 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
 
 def _add_missing_ends(extents: Extents, tables: TableReader, cluster: str) -> None:
     """Add to the gaps what is missing behind the last record of a log partition."""
-    for place, missing in ends_missing(tables, cluster).items() if extents else ():
+    # Nothing tells of the logs of Connect and of share groups that they go on.
+    is_asked = any(topic == GROUP_LOG for topic, _ in extents)
+    for place, missing in ends_missing(tables, cluster).items() if is_asked else ():
         extent = extents.get(place)
         # What is lost behind the last record is known already, and up to where.
         if extent is None or extent.gaps.lost > missing.last:

@@ -14,7 +14,8 @@ from coordinator_core.wire.batch_writer import NewRecord, encode_batch, frame, r
 from coordinator_core.wire.record_codec import encode_key
 from jobs.queries.from_logs.answers import replay
 from jobs.queries.from_tables.stored_moment import StoredMoment
-from jobs.relations.log_extent import Extents, StoredLogExtent, extents_at
+from jobs.relations import log_extent
+from jobs.relations.log_extent import Extents, StoredLogExtent, _add_missing_ends, extents_at
 from jobs.relations.moment import AsOf
 from jobs.sources.files import FIRST_SEGMENT, find_logs
 from jobs.tables.folder_reader import FolderReader
@@ -341,3 +342,13 @@ def test_partitions_in_doubt_are_examined_and_no_others(tmp_path: Path, why: str
         assert extents_at(FolderReader(str(home)), "c", AsOf(), topics) == {
             place: examined if place in doubtful else known for place in PLACES
         }
+
+
+def test_missing_ends_are_asked_for_where_a_log_of_groups_is_asked_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(log_extent, "ends_missing", lambda _, cluster: asked.append(cluster) or {})
+    for logs, times in (([SHARE_LOG, CONNECT_LOG], 0), ([GROUP_LOG, SHARE_LOG], 1)):
+        _add_missing_ends({(log, 0): StoredLogExtent() for log in logs}, FolderReader(str(home)), "c")
+        assert len(asked) == times
