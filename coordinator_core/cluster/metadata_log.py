@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION
 from coordinator_core.cluster.topic_changes import HistoryGap
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import TOPIC_RESOURCE, TopicHistory
 from coordinator_core.record_fields.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -106,7 +106,7 @@ class MetadataLog:
         self._touched: set[str] = set()
         self._removed: set[str] = set()
         self._moved: set[int] = set()
-        self._configs: list[ConfigRecord] = []
+        self._configs: list[Callable[[], None]] = []
         self._handlers: dict[int, Callable[[Any], None]] = {
             MetadataRecordType.TOPIC: self._topic,
             MetadataRecordType.REMOVE_TOPIC: self._remove_topic,
@@ -118,7 +118,7 @@ class MetadataLog:
             MetadataRecordType.BROKER_REGISTRATION_CHANGE: self._change_registration,
             MetadataRecordType.FENCE_BROKER: partial(self._fence, fenced=True),
             MetadataRecordType.UNFENCE_BROKER: partial(self._fence, fenced=False),
-            MetadataRecordType.CONFIG: self._configs.append,
+            MetadataRecordType.CONFIG: self._config,
             MetadataRecordType.FEATURE_LEVEL: self._feature_level,
         }
 
@@ -196,6 +196,7 @@ class MetadataLog:
             self._gap(self._last, f"topic {name} appears under a new id; the deletion of {replaced} was not seen")
             # Its former id needs no removal: the new topic takes its place under the name when the batch is published.
             del self._topics[replaced]
+            self._forget_configs(name)
         earlier = self._topics.get(topic_id)
         if earlier is not None and earlier.name != name:
             self._gap(self._last, f"topic id {topic_id} appears under a new name; it was {earlier.name}")
@@ -212,6 +213,15 @@ class MetadataLog:
             return
         del self._ids[state.name]
         self._removed.add(state.name)
+        self._forget_configs(state.name)
+
+    def _forget_configs(self, topic: str) -> None:
+        """A topic that goes takes its configs with it: no record unsets them."""
+        self._configs.append(partial(self.history.forget_configs, TOPIC_RESOURCE, topic))
+
+    def _config(self, value: ConfigRecord) -> None:
+        resource = value["resourceType"], value["resourceName"]
+        self._configs.append(partial(self.history.put_config, *resource, value["name"], value["value"]))
 
     def _partition(self, value: PartitionRecord | PartitionChangeRecord, epoch: int | None = None) -> None:
         topic_id, partition = value["topicId"], value["partitionId"]
@@ -309,12 +319,11 @@ class MetadataLog:
         for state in self._topics.values() if self._moved else ():
             if not self._moved.isdisjoint(chain.from_iterable(state.replicas.values())):
                 history.put_racks(state.name, self._racks(state))
-        for config in self._configs:
-            history.put_config(config["resourceType"], config["resourceName"], config["name"], config["value"])
+        for change in self._configs:
+            change()
         self._touched.clear()
         self._removed.clear()
         self._moved.clear()
-        # Emptied, not replaced: the handler of configs is bound to this list.
         self._configs.clear()
 
     def _racks(self, state: _TopicState) -> tuple[tuple[str, ...], ...]:

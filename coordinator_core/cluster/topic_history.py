@@ -162,6 +162,11 @@ class TopicHistory:
             configs[name] = value
         self._configs.put(key, configs, self._newest)
 
+    def forget_configs(self, resource_type: int, resource: str) -> None:
+        """Unset all dynamic configs of a resource in the newest version."""
+        if self._configs.latest((resource_type, resource)):
+            self._configs.put((resource_type, resource), {}, self._newest)
+
     # --- images ------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:

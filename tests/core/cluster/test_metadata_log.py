@@ -211,6 +211,15 @@ def test_group_configs_are_dynamic():
     assert history.config(32, "g", 2) == {}
 
 
+def test_a_topic_takes_its_configs_with_it():
+    log = Log().batch(topic("t", A), config("x", "1", "t", 2), partition(A, 0, 1)).batch(config("y", "2", "t", 2))
+    history = log.batch(remove(A)).batch(topic("t", B), partition(B, 0, 1)).history()
+    assert [history.config(2, "t", version) for version in range(4)] == [{"x": "1"}, {"x": "1", "y": "2"}, {}, {}]
+    log = Log().batch(topic("t", A), partition(A, 0, 1))
+    log.batch(config("x", "1", "t", 2), remove(A), topic("t", B), config("y", "2", "t", 2), partition(B, 0, 1))
+    assert log.history().config(2, "t", 1) == {"y": "2"}
+
+
 def test_a_log_that_starts_in_the_middle_says_so():
     history = Log(start=50).batch(partition(A, 3, 1), remove(B), END).history()
     assert not history.complete
