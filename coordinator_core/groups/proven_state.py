@@ -66,7 +66,7 @@ KEYS: Mapping[type, StateKeys] = {
     ),
     StreamsGroup: _with_epochs(
         STREAMS_RECORDS,
-        ("validated_topology_epoch", "last_assignment_configs"),
+        ("validated_topology_epoch", "last_assignment_configs", "description_epochs"),
         {
             RecordType.STREAMS_GROUP_PARTITION_METADATA: ("subscription_metadata",),
             RecordType.STREAMS_GROUP_TOPOLOGY: ("topology",),

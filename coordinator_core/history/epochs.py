@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_core.clients.evidence import EVERY_WRITER
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -266,17 +266,35 @@ def _has_no_tasks(writer: HistoryWriter) -> bool:
     return bool(state.members) and not any(target.active for target in state.targets.values())
 
 
+class StreamsBefore(NamedTuple):
+    """What group metadata of a streams group said besides the epoch, before a record."""
+
+    configs: dict[str, str]
+    descriptions: tuple[int, int]
+
+
+def streams_before(state: GroupState | None, record: StreamsGroupMetadataRecord) -> StreamsBefore | None:
+    """Return what is known about a streams group before its metadata record."""
+    if not isinstance(state, StreamsGroup):
+        return None
+    return StreamsBefore(state.last_assignment_configs, state.description_epochs)
+
+
 def on_streams_epoch(
-    kind: EpochKind, writer: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
+    kind: EpochKind, writer: HistoryWriter, record: StreamsGroupMetadataRecord, before: StreamsBefore | None
 ) -> None:
     """Apply group metadata of a streams group, which also contains the group's configs."""
     state, last = writer.group.state, writer.open_history.epoch
     is_new = record.value is not None and last is not None and last.epoch != record.value["epoch"]
-    if last is not None and last.topology is not None and last.topology.detail == NO_TOPOLOGY and not before:
+    descriptions = state.description_epochs if isinstance(state, StreamsGroup) else None
+    if last is not None and not is_new and before is not None and descriptions not in (None, before.descriptions):
+        return  # a plugin of the broker has stored, or refused, the description of the topology: that opens no epoch
+    had_configs = before is not None and before.configs
+    if last is not None and last.topology is not None and last.topology.detail == NO_TOPOLOGY and not had_configs:
         # A classic group that was converted just now had no configurations of this kind.
         is_new = False
     if before is not None and is_new and isinstance(state, StreamsGroup):
-        writer.open_history.changes += config_causes(before, state.last_assignment_configs, record.at)
+        writer.open_history.changes += config_causes(before.configs, state.last_assignment_configs, record.at)
     on_epoch(kind, writer, record, None)
 
 
@@ -432,11 +450,7 @@ def _handlers(kind: EpochKind) -> dict[int, RecordHandler]:
     """What the records that all these types of group have do to the history."""
     types = kind.types
     if kind is STREAMS_KIND:
-        epoch = RecordHandler(
-            kind.name,
-            partial(on_streams_epoch, kind),
-            lambda state, _: state.last_assignment_configs if isinstance(state, StreamsGroup) else None,
-        )
+        epoch = RecordHandler(kind.name, partial(on_streams_epoch, kind), streams_before)
     else:
         epoch = RecordHandler(kind.name, partial(on_epoch, kind))
     return {

@@ -18,6 +18,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
+from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.held_units import STREAMS_KIND, EpochKind
 from coordinator_core.history.holdings import Held, WorkUnit
 from coordinator_core.history.topics_of_epochs import hash_of_topics, topics_used
@@ -30,11 +31,15 @@ MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 
 
 class EpochsBefore(NamedTuple):
-    """The epochs of a group before a record, and its metadata hash; None where the group has none."""
+    """The epochs of a group before a record, and its metadata hash; None where the group has none.
+
+    ``descriptions`` are the ``description_epochs`` of a streams group.
+    """
 
     group: int | None
     assignment: int | None
     metadata_hash: int | None = None
+    descriptions: tuple[int, int] | None = None
 
 
 NO_EPOCHS = EpochsBefore(None, None)
@@ -45,7 +50,11 @@ def epochs_before(kind: EpochKind, judged: JudgedGroup, record: CoordinatorRecor
     state = judged.group.state
     if not isinstance(state, kind.state):
         return NO_EPOCHS
-    return EpochsBefore(state.group_epoch, state.assignment_epoch, state.metadata_hash)
+    return EpochsBefore(state.group_epoch, state.assignment_epoch, state.metadata_hash, _descriptions(state))
+
+
+def _descriptions(state: object) -> tuple[int, int] | None:
+    return state.description_epochs if isinstance(state, StreamsGroup) else None
 
 
 def on_epoch(kind: EpochKind, judged: JudgedGroup, record: GroupEpochRecord, epochs: EpochsBefore) -> None:
@@ -66,8 +75,11 @@ def on_epoch(kind: EpochKind, judged: JudgedGroup, record: GroupEpochRecord, epo
     # A later value of an epoch is seen by replay, which tells of one that went back.
     if not known or before is None or epoch < before:
         return
-    if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
-        judged.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} was written again")
+    if epoch == before:
+        begins = before <= INITIAL_EPOCH or (operation.empty and begins_anew(epoch))
+        # Brokers since 4.4 write an epoch again when a plugin has stored, or refused, the topology's description.
+        if not begins and epochs.descriptions == _descriptions(judged.group.state):
+            judged.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} was written again")
     elif epoch > before + 1 and before > INITIAL_EPOCH:
         judged.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} follows {before}")
 

@@ -21,6 +21,7 @@ class StreamsMemberState(IntEnum):
     UNRELEASED_TASKS = 3
 
 
+NO_DESCRIPTION = (-1, -1)
 MEMBER_STATES = frozenset(StreamsMemberState)
 """The states that a broker writes."""
 
@@ -125,7 +126,8 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
 
     ``validated_topology_epoch`` is -1 if no topology was validated, None if it was not seen, or the record is of Kafka
     4.1 or of KIP-1071, which do not say it. ``subscription_metadata`` is the type 18 record of KIP-1071, None if there
-    is none.
+    is none. ``description_epochs`` are the topology epochs whose description a plugin of the broker has stored, and has
+    refused (4.4), -1: none.
     """
 
     members: dict[str, StreamsMember] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
     topology: Topology | None = None
     validated_topology_epoch: int | None = None
     last_assignment_configs: dict[str, str] = field(default_factory=dict)
+    description_epochs: tuple[int, int] = NO_DESCRIPTION
     subscription_metadata: dict[str, SubscribedTopic] | None = None
 
     @property

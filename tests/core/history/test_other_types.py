@@ -324,6 +324,21 @@ def test_an_epoch_with_the_target_as_it_was_is_a_step_of_a_warm_up(reached: int,
     assert [each.detail for each in second.causes if each.member_id] == ["task 0_0"] * (found != "unknown")
 
 
+def test_the_description_of_a_topology_that_a_plugin_stored_opens_no_epoch() -> None:
+    tasks = [{"subtopologyId": "0", "partitions": [0]}]
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", _streams_epoch(2, "0")),
+        streams("TARGET_ASSIGNMENT_MEMBER", {"activeTasks": tasks, "standbyTasks": [], "warmupTasks": []}, "m"),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[0]), "m"),
+    )
+    log.write(streams("METADATA", {**_streams_epoch(2, "0"), "storedDescriptionTopologyEpoch": 0}))
+    (row,) = log.epochs()
+    assert (row.epoch, row.state) == (2, "STABLE")
+
+
 SHARED = (
     share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, "s1"),
     share("METADATA", {"epoch": 6, "metadataHash": 7}),

@@ -104,6 +104,20 @@ def a_member_never_saw_its_assignment(log: GroupLog) -> Records:
     return [log.classic(at, [member], protocol="cooperative-sticky") for at, member in enumerate(members, 1)]
 
 
+def a_plugin_stores_the_description_of_a_topology(log: GroupLog) -> Records:
+    """Kafka 4.4 writes the group's epoch again, with the topology epoch that the plugin stored."""
+    join = [
+        log.streams_member("m1"),
+        log.topology(),
+        log.streams_epoch(3),
+        log.streams_target("m1", {"0": [0]}),
+        log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 3}),
+        log.streams_current("m1", 3, {"0": [0]}),
+    ]
+    again = log.streams_epoch(3)
+    return [*at_once(join), again._replace(value={**(again.value or {}), "storedDescriptionTopologyEpoch": 0})]
+
+
 FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_member_never_saw_its_assignment,
     targets_are_computed_in_batches,
@@ -116,6 +130,7 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_generation_is_written_again_for_a_static_member,
     a_classic_group_without_members_is_converted,
     an_empty_group_is_forgotten_and_begins_again,
+    a_plugin_stores_the_description_of_a_topology,
 )
 
 
