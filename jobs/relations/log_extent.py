@@ -158,15 +158,16 @@ def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics:
         if extent is not None:
             extent.gaps = extent.gaps.with_unreadable(offset)
             # It may be a commit of a transaction that was open, but only in a log that has transactions.
-            extent.transactions_are_known = extent.transactions_are_known and not _has_transactions(
-                tables, cluster, place
+            extent.transactions_are_known = extent.transactions_are_known and not has_transactions(
+                tables, cluster, place, extent
             )
 
 
-def _has_transactions(tables: TableReader, cluster: str, place: Place) -> bool:
+def has_transactions(tables: TableReader, cluster: str, place: Place, extent: StoredLogExtent) -> bool:
+    """Return whether a log partition has a record of a transaction before the moment."""
     rows = tables.rows(
         "SELECT kind FROM $log_records WHERE cluster = :cluster AND log_topic = :topic AND log_partition = :partition "
-        "AND is_transactional LIMIT 1",
+        f"AND is_transactional AND {below_ends({place: extent})} LIMIT 1",
         cluster=cluster,
         topic=place[0],
         partition=place[1],

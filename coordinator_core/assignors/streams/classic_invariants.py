@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.java.hash_codes import utf16
@@ -44,6 +44,15 @@ class TaskInvariant(StrEnum):
     STANDBY_ONCE = "a task has one standby in a process"
     STILL_OWNED = "a partition that a member still owns is given to no other"
     COMPLETE = "every partition is assigned, unless its task waits for a member to give it up"
+
+
+class StreamsAssignorError(IntEnum):
+    """What a leader sends its members where it assigns nothing (``AssignorError`` of Kafka Streams)."""
+
+    INCOMPLETE_SOURCE_TOPIC_METADATA = 1
+    VERSION_PROBING = 2
+    ASSIGNMENT_ERROR = 3
+    SHUTDOWN_REQUESTED = 4
 
 
 @dataclass(frozen=True, slots=True)

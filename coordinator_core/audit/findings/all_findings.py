@@ -51,8 +51,12 @@ def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
 
 
 def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for all targets that were judged divergent or invalid."""
+    """Yield one finding for all targets that were judged divergent or invalid.
+
+    Where some were not judged, and the topics do not reach to the end of the log, there may be more of them.
+    """
     rows = [row for row in history.targets if row.verdict in WRONG]
+    are_judged = all(row.verdict != Verdict.UNKNOWN for row in history.targets)
     if rows:
         epochs = first_of([f"{row.epoch} {row.verdict}" for row in rows])
         present = None if history.present is None else history.present.epoch
@@ -62,6 +66,7 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             f"epochs {epochs}{_broken(rows[-1])}",
             [row.at for row in rows],
             is_open=any(row.epoch == present for row in rows),
+            complete=are_judged or history.topics.reach.covers_end(history.now_ms),
         )
 
 

@@ -30,7 +30,12 @@ from coordinator_core.assignors.client.leader_view import (
 )
 from coordinator_core.assignors.inputs import ClassicGroupSpec
 from coordinator_core.assignors.leader_round import LeaderRound, leader_round
-from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
+from coordinator_core.assignors.streams.classic_invariants import (
+    StreamsAssignorError,
+    StreamsConsumer,
+    breaches,
+    streams_consumer,
+)
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.leader_views import (
@@ -377,6 +382,9 @@ class ClassicAudit:
             if consumer is None:
                 return self._unknown("user data of Kafka Streams in each member's blobs")
             consumers[member] = consumer
+        if error := max(consumer.error for consumer in consumers.values()):
+            named = next((known.name for known in StreamsAssignorError if known == error), "unknown")
+            return self._unknown(f"any assignment: instead of one, the leader sent its members error {error} ({named})")
         images = self._images({topic for reader in consumers.values() for topic in reader.topics})
         # The leader had one of these views: what all of them break is broken for sure, and no more is claimed.
         fewest = min((breaches(consumers, image) for image in images), key=len)
@@ -385,7 +393,9 @@ class ClassicAudit:
         ]
         if broken:
             return self._row(differing(Verdict.INVALID, broken))
-        return self._unknown("the topology, which only the leader has; no invariant is broken")
+        missing = "the topology, which only the leader has"
+        doubt = TOPICS_MISSING if self.history is None else self._topics_in_doubt()
+        return self._unknown(f"{missing}; no invariant is broken" if doubt is None else f"{missing}, and {doubt}")
 
     def _images(self, names: set[str]) -> list[TopicImage | None]:
         """The topics that the leader may have known; None if they are not known, or in doubt."""

@@ -58,9 +58,11 @@ def thread_info(metadata: bytes) -> ThreadInfo:
 
 
 def assignment(
-    tasks: Tasks, configured: ConfiguredTopology | None, topics: TopicImage, metadata: bytes, now: int
+    tasks: Tasks, configured: ConfiguredTopology | None, topics: TopicImage, metadata: bytes, now: int, error: int = 0
 ) -> bytes:
     """Return a thread's assignment in the versions of its subscription; warm-ups are standbys in it.
+
+    ``error`` is the code that a leader sends where it could assign nothing (0: none).
 
     Raises DecodeError if the subscription is not one of Streams.
     """
@@ -90,7 +92,7 @@ def assignment(
         "topicNames": [],
         "activePartitionsByHost": [],
         "standbyPartitionsByHost": [],
-        "errCode": 0,
+        "errCode": error,
         "nextRebalanceMs": now + PROBING_INTERVAL_MS if any(tasks.warmup.values()) else NO_REBALANCE,
     }
     by_topic: dict[str, list[int]] = {}

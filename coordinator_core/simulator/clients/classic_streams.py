@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs, StreamsGroupSpec, StreamsMemberSpec, Tasks
 from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.streams.classic_invariants import StreamsAssignorError
 from coordinator_core.coordinator.member_timers import session_key
 from coordinator_core.coordinator.request_fields import shape_of
 from coordinator_core.coordinator.streams import classic_blobs
@@ -85,9 +86,10 @@ class SimulatedThread(ClassicClient):
         }
         spec = StreamsGroupSpec(threads, configured.tasks, StreamsConfigs(self.script.streams.standbys))
         decided = assign("sticky", spec, image).members
+        error = 0 if configured.has_tasks else StreamsAssignorError.ASSIGNMENT_ERROR
         return {
             member["memberId"]: classic_blobs.assignment(
-                decided.get(member["memberId"], Tasks()), configured, image, member["metadata"], self.shard.now
+                decided.get(member["memberId"], Tasks()), configured, image, member["metadata"], self.shard.now, error
             )
             for member in members
         }

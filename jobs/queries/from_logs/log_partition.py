@@ -219,7 +219,8 @@ class LogPartition:
         then = GroupThen(group, offsets, certainty)
         # After the end of the log, transactions may have begun that it does not have.
         may_have_more = self._has_transactions or self.gaps.is_after_end or self.reader.missing_end is not None
-        are_known = self.gaps.lists_all or not may_have_more
+        # A commit that cannot be decoded may be of a transaction that was open.
+        are_known = (self.gaps.lists_all or not may_have_more) and not (unread and self._has_transactions)
         unknown = still_unread(unread, offsets)
         return prove_offsets(then, records, self.gaps, transactions_are_known=are_known, unread=unknown)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -53,6 +53,7 @@ from jobs.relations.log_extent import (
     extents_at,
     followed,
     gaps_by_name,
+    has_transactions,
     names_without_ends,
     reasons_of_ends,
 )
@@ -233,6 +234,9 @@ class StoredGroups:
         self._selected, self._extents = selected, extents
         self._records = GroupRecords(selected, extents)
         self._unread = UnreadKeys(selected, extents)
+        self._has_transactions = cache(
+            lambda place: has_transactions(selected.tables, selected.cluster, place, extents[place])
+        )
 
     def all(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
@@ -247,6 +251,9 @@ class StoredGroups:
             extent = self._extents[key[:2]]
             if not extent.gaps.lists_all or unread_commits or keys.has_unread:
                 then = _proven(then, keys, evidence, extent, unread_commits)
+            if unread_commits and self._has_transactions(key[:2]):
+                # One of them may be of a transaction that was open.
+                then = then._replace(certainty=replace(then.certainty, transactions_are_known=False))
             if extent.may_hide_ends:
                 then = undecided(then)
             if then.is_possible:

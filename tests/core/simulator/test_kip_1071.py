@@ -98,6 +98,23 @@ def test_threads_on_the_classic_protocol_subscribe_to_the_topics_between_their_s
     assert Verdict.INVALID not in of_leader
 
 
+def test_a_leader_that_cannot_assign_says_so_and_is_not_accused() -> None:
+    """The changelog of a state store has the old number of partitions: no assignment is right."""
+    group = {
+        "type": "classic-streams",
+        "topics": ["grown"],
+        "members": 2,
+        "streams": {"stateful": True},
+        "events": [{"at": "3m", "join": 1}],
+    }
+    topics = {"grown": {"partitions": 2, "grows": {"2m": 4}}}
+    world = World.of(2, lasts="5m", cluster=CLUSTER, topics=topics, groups={"stuck": group})
+    verdicts = world.verdicts()
+    assert {row.verdict for row in verdicts} == {Verdict.UNKNOWN}
+    assert "error 3 (ASSIGNMENT_ERROR)" in (verdicts[-1].missing or "")
+    assert "no invariant is broken" in (verdicts[0].missing or "")
+
+
 def test_all_members_follow_a_shutdown() -> None:
     group = {"type": "streams", **GROUPS["shutdown"]}
     world = World.of(3, lasts="10m", cluster=CLUSTER, topics=TOPICS, groups={"shutdown": group})

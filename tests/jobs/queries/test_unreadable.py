@@ -137,3 +137,18 @@ def test_no_offset_is_known_behind_an_unreadable_commit_of_a_converted_group(tmp
     for answer in (Files([folder]).ask(question), tables.ask(question)):
         assert [row["status"] for row in answer.rows] == ["unknown"]
         assert NEWER in answer.said
+
+
+@pytest.mark.parametrize("producer_id", [None, 7], ids=["plain", "transaction"])
+def test_an_unreadable_commit_may_be_of_a_transaction_that_is_open(tmp_path: Path, producer_id: int | None) -> None:
+    """Only the newest record is readable: whether a fetch that requires stable offsets gets it is not known."""
+    log = GroupLog("eos")
+    folder = tmp_path / "logs"
+    written = [batch(log.commit("t", 0, 8), producer_id=producer_id), batch(log.commit("t", 0, 9))]
+    write_segment(folder / "__consumer_offsets-0", written)
+    rewritten(next((folder / "__consumer_offsets-0").glob("*.log")), newer_value, 100)
+    tables = StoredTables(ThisProcess(), tmp_path / "tables", [[folder]])
+    for source in (Files([folder]), tables):
+        (row,) = source.ask(questions(["eos"], "t", [])["describe"]).rows
+        assert {place: offset["offset"] for place, offset in row["offsets"].items()} == {"t-0": 9}
+        assert (row["offsets_stable"] is None) == (producer_id is not None)

@@ -108,6 +108,9 @@ ASKED: dict[Callable[..., Any], Ask] = {
     log_extent.extents_at: lambda tables: [
         log_extent.extents_at(tables, CLUSTER, moment, list(REPLAYED_TOPICS)) for moment in MOMENTS.values()
     ],
+    log_extent.has_transactions: lambda tables: [
+        log_extent.has_transactions(tables, CLUSTER, PLACE, log_extent.StoredLogExtent(end=end)) for end in (None, 1)
+    ],
     logs.counted_lives: lambda tables: logs.counted_lives(tables, CLUSTER),
     logs.has_orphans: lambda tables: [logs.has_orphans(tables, CLUSTER, of) for of in (None, "orphan", GROUP)],
     logs.newest_times: lambda tables: logs.newest_times(tables, CLUSTER, GROUP_LOG, None),
