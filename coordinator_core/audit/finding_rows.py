@@ -217,11 +217,12 @@ class FindingKind(StrEnum):
         "Look at the member that holds the offset; lower group.share.record.lock.duration.ms.",
         "Proven as of the end of the log.")
     STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",
-        "Members of several groups (at least stood_still_groups) lost their sessions in the same second and came "
-            "back under the same member ids.",
+        "Members of several groups (at least stood_still_groups) were removed in the same second and came back under "
+            "the same member ids, and nothing shows that they left by themselves.",
         "While they stood still, their records waited; other members may have taken over and read some twice.",
         "Look at the host, the network and the brokers at that time: GC, suspension, saturated disks.",
-        "Proven that the sessions were lost together; which of the three stood still is likely.")
+        "Proven that they went together, and that no process was started again. That sessions were lost is likely: "
+            "consumers that unsubscribe, or poll too late, write the same records.")
     SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "any",
         "A share partition is initialized without state in the share state log, or has state that its group has "
             "not.",

@@ -34,6 +34,8 @@ COORDINATOR_AWAY: Final = "its coordinator was away"
 """How the hint of a member begins that could not send heartbeats."""
 SLOW_POLL: Final = "it did not poll in time:"
 """How the hint of a member begins that left a little later than its rebalance timeout after it got partitions."""
+BY_ITSELF: Final = (LEFT, SLOW_POLL)
+"""How the hint of a member begins that had not lost its session."""
 SHORTEST_SESSION_MS: Final = 1_000
 """No session timeout is shorter, where the log does not say it: brokers refuse less than 45 s unless told otherwise."""
 NO_COMMIT: Final = "it committed nothing of what it had"

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMember
 from coordinator_core.audit.findings.many_groups import LOST, GroupStay, LostSession
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.memberships import COORDINATOR_AWAY, LEFT
+from coordinator_core.history.memberships import BY_ITSELF, COORDINATOR_AWAY
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from jobs.tables.reader import TableReader
 
-# Who says that it leaves closes its session itself: it has lost none, even if it comes back under the same id.
+# Who leaves, or polls too late, closes its session itself: it has lost none, even if it comes back under the same id.
 RETURNED = (
     "SELECT group_id, member_id, client_host, gone_partition, gone_offset, gone_ms, back_ms, history_complete FROM ("
     "SELECT m.group_id, m.member_id, m.client_host, m.went_by, m.hint, m.history_complete, "
@@ -21,8 +21,9 @@ RETURNED = (
     "lead(m.joined.timestamp_ms) "
     "OVER (PARTITION BY m.group_id, m.member_id ORDER BY m.joined.offset) AS back_ms "
     "FROM $memberships AS m WHERE m.cluster = :cluster) AS r "
-    f"WHERE went_by IN :gone AND NOT coalesce(hint LIKE '{LEFT}%', FALSE) "
-    "AND gone_ms IS NOT NULL AND back_ms IS NOT NULL "
+    "WHERE went_by IN :gone AND "
+    + " AND ".join(f"NOT coalesce(hint LIKE '{how}%', FALSE)" for how in BY_ITSELF)
+    + " AND gone_ms IS NOT NULL AND back_ms IS NOT NULL "
     "ORDER BY gone_ms, gone_partition, gone_offset, member_id"
 )
 

@@ -22,7 +22,7 @@ from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS
 from coordinator_core.durations import duration
-from coordinator_core.history.memberships import LEFT
+from coordinator_core.history.memberships import BY_ITSELF
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition
 
@@ -93,14 +93,15 @@ class LostSession(NamedTuple):
 
 def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
     """Yield the members of a group that were removed and came back under the same member id, but for those of which a
-    broker's log says that they left, or their commits do.
+    broker's log says that they left, or their commits do, or that they polled too late: a consumer of KIP-848 keeps its
+    id then.
     """
     by_id: dict[str, list[MembershipRow]] = defaultdict(list)
     for row in sorted(history.memberships, key=lambda row: row.joined.offset):
         by_id[row.member_id].append(row)
     for rows in by_id.values():
         for gone, back in pairwise(rows):
-            if gone.left is not None and gone.went_by in LOST and not (gone.hint or "").startswith(LEFT):
+            if gone.left is not None and gone.went_by in LOST and not (gone.hint or "").startswith(BY_ITSELF):
                 yield LostSession(
                     gone.group_id,
                     gone.member_id,
