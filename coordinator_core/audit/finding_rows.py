@@ -294,8 +294,9 @@ class FindingKind(StrEnum):
     STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "any",
         "A static member did not return within its session timeout.",
         "Until the session timeout its partitions were read by no member.",
-        "If it was stopped for good, nothing; else raise session.timeout.ms, or restart it faster.",
-        "Proven that it did not come back in time.")
+        "If it was stopped for good, nothing; else restart it faster, or raise session.timeout.ms. A consumer of "
+            "KIP-848 that ends without leaving (close) is refused until its session has ended: there lower it.",
+        "Proven that its session ended; whether a client was refused before is in the broker's log.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,
         "partitions or tasks too many", "any",
         "A sticky assignor moved more between members that stayed than the change in membership required.",

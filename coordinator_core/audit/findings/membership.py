@@ -19,12 +19,14 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client
 from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.memberships import EXPIRED, SLOW_POLL
+from coordinator_core.history.memberships import EXPIRED, NOT_SAID, SLOW_POLL
 from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
 from coordinator_core.records import LogPosition
 
 TOGETHER_MS = 1_000
 """Clients that leave within this time of each other leave together."""
+LONGEST_SESSION_MS = 60_000
+"""The default of group.consumer.max.session.timeout.ms: a member that ended was in its group at most so long."""
 WITHOUT_STATIC_MEMBERS = frozenset(("SHARE", "STREAMS"))
 """Types of groups whose members cannot have an instance id."""
 
@@ -306,6 +308,9 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
         detail += f"; {len(expired) - len(gone)} came back later"
     elif history.is_empty:
         detail += "; the group has no members since"
+    silent = [name for name, rows in expired.items() if any((row.hint or "").startswith(NOT_SAID) for row in rows)]
+    if silent:
+        detail += f"; {len(silent)} ended without leaving: another client with the instance id was refused until then"
     yield history.finding(
         FindingKind.STATIC_MEMBER_EXPIRED,
         sum(len(rows) for rows in expired.values()),
@@ -318,11 +323,15 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
 def _turned_away(history: GroupHistory, known: Container[str]) -> Iterator[FindingRow]:
     """Yield instance ids with which another client was turned away, as only a broker's log says.
 
-    ``known`` are those of which the coordinator's log says that they were taken over.
+    ``known`` are those of which the coordinator's log says that they were taken over. One whose owner's session ended
+    soon after was turned away in place of a client that had ended without leaving (KIP-848).
     """
     refused: dict[str, dict[str, BrokerEvent]] = defaultdict(dict)
+    ended_ms = {row.member_id: row.left.timestamp_ms for row in history.memberships if row.left and is_expired(row)}
     for line in history.lines.of_kind[EventKind.STATIC_MEMBER_FENCED]:
-        if line.instance_id is not None and line.instance_id not in known:
+        owner_ms = ended_ms.get(line.reason or "")
+        is_of_dead = owner_ms is not None and 0 <= owner_ms - (line.timestamp_ms or 0) <= LONGEST_SESSION_MS
+        if line.instance_id is not None and line.instance_id not in known and not is_of_dead:
             refused[line.instance_id].setdefault(line.member_id or "", line)
     for instance_id, lines in refused.items():
         owners = [row.joined for row in history.memberships if row.instance_id == instance_id]

@@ -411,5 +411,10 @@ def test_a_client_that_was_turned_away_is_a_finding_of_the_group_of_its_instance
     (found,) = static_members(gathered([said(text, 20), said(text, 21)], *owner), limits)
     assert (found.kind, found.value, found.subject) == ("static_member_fenced", 1, "instance i")
     assert found.detail == "two clients have the instance id i: 1 client turned away (server.log:200)"
+    crashed = member("m", at(1), at(60), instance_id="i", hint="expired: a static member that leaves says so first")
+    (found,) = static_members(gathered([said(text, 20)], crashed, *owner[1:]), limits)
+    assert found.kind == "static_member_expired", "the same client came back before its session had ended"
+    crashed = crashed._replace(left=at(90))
+    assert len(list(static_members(gathered([said(text, 20)], crashed, *owner[1:]), limits))) == 2
     other = gathered([said(text.replace("=m ", "=x ").replace("=n ", "=y "), 20)], *owner)
     assert bool(list(static_members(other, limits))) == ("[GroupId g]" in text)
