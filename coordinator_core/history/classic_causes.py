@@ -188,8 +188,9 @@ def config_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list
     assigned = {subscription(old, member).url: before[member_id] for member_id, member in old.members.items()}
     for member_id, member in new.members.items():
         joined = subscription(new, member)
+        # One that brings an older assignment than it was given did not receive that: the next rebalance came before.
         given = assigned.get(joined.url, NO_ASSIGNMENT).config_offset
-        due = max((offset for offset in (joined.assigned_offset, given) if offset is not None), default=None)
+        due = given if joined.assigned_offset is None else joined.assigned_offset
         if joined.config_offset is not None and due is not None and joined.config_offset < due:
             detail = f"it came back with config offset {joined.config_offset} after it was assigned at {due}"
             causes.append(cause(CauseKind.CONFIGS_DIFFER, at, member=member_id, detail=detail))

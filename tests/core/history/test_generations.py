@@ -14,6 +14,7 @@ from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.memberships import NO_COMMIT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
+from coordinator_core.wire.embedded import decode_subscription, encode_blob
 from tests.core.cluster.test_broker_history import changed
 from tests.core.cluster.test_metadata_log import Log, broker, hash_of, partition, remove, topic
 from tests.core.history.logs import (
@@ -493,6 +494,22 @@ def test_connect_workers_have_connectors_and_tasks():
     assert (kinds(delayed), delayed.idle_ms) == (["delay_elapsed"], 2000)
     roles = {(row.role, row.connector, row.partition) for row in log.assignments() if row.is_open}
     assert roles == {("connector", "c", -1), ("task", "c", 0), ("task", "c", 1)}
+
+
+@pytest.mark.parametrize("received", [True, False])
+def test_a_worker_that_never_received_its_assignment_has_not_lost_its_configurations(received: bool) -> None:
+    """The next rebalance began before its SyncGroup request: it brings the assignment of before, and reads on."""
+    had, group = {"c": [0]}, {"protocolType": "connect"}
+    given = worker(12, had)
+    log = born(GroupLog()).write(generation(1, {"w1": worker(10, had)}, "compatible", **group))
+    joined = worker(10, {}, had=had)["subscription"]
+    log.write(generation(2, {"w1": given | {"subscription": joined}}, "compatible", **group))
+    if received:  # its config offset is below that of the assignment that it brings
+        allocation = decode_subscription("connect", "compatible", worker(12, {}, had=had)["subscription"])
+        assert allocation is not None
+        joined = encode_blob("ConnectProtocolMetadata", 1, {**allocation.fields, "configOffset": 10})
+    log.write(generation(3, {"w1": given | {"subscription": joined}, "w2": worker(12, {})}, "compatible", **group))
+    assert ("configs_differ" in kinds(log.rebalances()[-1])) is received
 
 
 @pytest.mark.parametrize(
