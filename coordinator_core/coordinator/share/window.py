@@ -95,26 +95,6 @@ class ShareWindow:
             end = self.gap[0]
             self.gap = (end, offset) if end == self.end_offset and offset <= end else None
 
-    def move_log_start(self, offset: int) -> None:
-        """Take in that the records below an offset were deleted. What is written of it follows with the next write."""
-        if offset <= self.start_offset:
-            return
-        if not self.flight:
-            self.start_offset = self.end_offset = offset
-            self.delivery_complete_count = 0
-            return
-        # Before these are archived: what was available until now was never counted as settled.
-        gone = sum(
-            min(run.last, offset - 1) - max(run.first, self.start_offset) + 1
-            for batch in self.flight
-            for run in batch.runs
-            if run.state in TERMINAL and run.first < offset and run.last >= self.start_offset
-        )
-        self.archive(self.start_offset, offset - 1, self.flight.batches)
-        self.start_offset = offset
-        self.delivery_complete_count -= gone
-        self.end_offset = max(self.end_offset, offset)
-
     def archive(self, first: int, last: int, batches: Iterable[InFlightBatch], state: int = AVAILABLE) -> int:
         """Give up what is in a state between two offsets; the number of records. Nothing of it is written."""
         archived = 0

@@ -13,6 +13,7 @@ from coordinator_core.coordinator.protocol import ApiError
 from coordinator_core.coordinator.share.delivery_types import Acknowledgement, DeliverySettings, LogBatch, StateWrite
 from coordinator_core.coordinator.share.leader import SharePartitionLeader, as_told_by_leader
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
+from coordinator_core.groups.share.delivery import TERMINAL
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateRecord
 
 Line = dict[str, Any]
@@ -126,7 +127,7 @@ class ModelOfDelivery:
     def _delete_records(self, line: Line) -> None:
         self._log = [batch for batch in self._log if batch.last >= line["before"]]
         if self.leader is not None:
-            self.leader.move_log_start(line["before"])
+            _move_log_start(self.leader, line["before"])
 
     def _advance(self, line: Line) -> None:
         until = self.now + line["ms"]
@@ -176,3 +177,27 @@ def _error(request: Callable[[], None]) -> Line:
     except ApiError as error:
         return {"error": error.code.name}
     return {"error": None}
+
+
+def _move_log_start(leader: SharePartitionLeader, offset: int) -> None:
+    """Let the leader take in that the records below an offset were deleted, which no simulated cluster does.
+
+    What is written of it follows with the next write.
+    """
+    if offset <= leader.start_offset:
+        return
+    if not leader.flight:
+        leader.start_offset = leader.end_offset = offset
+        leader.delivery_complete_count = 0
+        return
+    # Before these are archived: what was available until now was never counted as settled.
+    gone = sum(
+        min(run.last, offset - 1) - max(run.first, leader.start_offset) + 1
+        for batch in leader.flight
+        for run in batch.runs
+        if run.state in TERMINAL and run.first < offset and run.last >= leader.start_offset
+    )
+    leader.archive(leader.start_offset, offset - 1, leader.flight.batches)
+    leader.start_offset = offset
+    leader.delivery_complete_count -= gone
+    leader.end_offset = max(leader.end_offset, offset)
