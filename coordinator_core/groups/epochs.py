@@ -124,7 +124,7 @@ class EpochGroup(Generic[MemberT, TargetT]):
 
 
 def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
-    """Apply group metadata: the new epoch and metadata hash; a tombstone removes the group.
+    """Apply group metadata: the new epoch and metadata hash. A tombstone ends the group, and ``Group`` drops its state.
 
     A classic group that becomes one with epochs passes its generation on, which may be 0, below that of a new group.
     """
@@ -141,13 +141,9 @@ def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRec
 
 def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
     members = len(state.members)
-    existed = state.group_epoch is not None
-    state.group_epoch = state.metadata_hash = state.assignment_epoch = state.assignment_timestamp = None
-    state.members.clear()
-    state.targets.clear()
     if members:
         return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
-    return tombstone(record, "no such group", existed=existed)
+    return tombstone(record, "no such group", existed=state.group_epoch is not None)
 
 
 def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochRecord) -> Violations:

@@ -12,14 +12,14 @@ from coordinator_core.records import AnyRecord, RecordType
 
 
 def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violations:
-    """A tombstone ends the group.
+    """A tombstone ends the group, and ``Group`` drops its state.
 
     It is written, too, when the last offset of a group goes that only committed and never had a GROUP_METADATA record;
     so a tombstone alone is not a violation.
     """
     value = record.value
     if value is None:
-        return _end_group(state)
+        return NO_VIOLATIONS
     before, generation = state.generation, value["generation"]
     state.generation = generation
     state.protocol_type = value["protocolType"]
@@ -33,12 +33,6 @@ def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violati
         return violation(Rule.GENERATION_WENT_BACK, record, f"generation {generation} after {before}")
     if leader is not None and members and leader not in members:
         return violation(Rule.LEADER_WITHOUT_MEMBER, record, f"leader {leader!r} is not a member")
-    return NO_VIOLATIONS
-
-
-def _end_group(state: ClassicGroup) -> Violations:
-    state.generation = state.protocol_type = state.protocol = state.leader = state.current_state_timestamp = None
-    state.members = {}
     return NO_VIOLATIONS
 
 

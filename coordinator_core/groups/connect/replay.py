@@ -44,11 +44,8 @@ def _group_metadata(state: ConnectGroup, record: ConnectWorkerGroupMetadataRecor
     value = record.value
     before = state.group_epoch
     if value is None:
-        state.group_epoch = None
         if state.members:
-            members = len(state.members)
-            state.members.clear()
-            return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
+            return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{len(state.members)} members were left")
         return tombstone(record, "no such group", existed=before is not None)
     epoch = state.group_epoch = value["epoch"]
     if before is not None and epoch < before:

@@ -29,7 +29,6 @@ from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupMemberMetadataClassicMemberMetadata,
     ConsumerGroupMemberMetadataRecord,
-    ConsumerGroupMetadataRecord,
     ConsumerGroupPartitionMetadataRecord,
     ConsumerGroupRegularExpressionRecord,
 )
@@ -88,15 +87,8 @@ def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMeta
     return NO_VIOLATIONS
 
 
-def _group_metadata(state: ConsumerGroup, record: ConsumerGroupMetadataRecord) -> Violations:
-    if record.value is None:
-        state.regexes.clear()
-        state.subscription_metadata = None
-    return apply_group_epoch(state, record)
-
-
 HANDLERS: Mapping[int, Callable[[ConsumerGroup, AnyRecord], Violations]] = {
-    RecordType.CONSUMER_GROUP_METADATA: _group_metadata,
+    RecordType.CONSUMER_GROUP_METADATA: apply_group_epoch,
     RecordType.CONSUMER_GROUP_PARTITION_METADATA: _partition_metadata,
     RecordType.CONSUMER_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,

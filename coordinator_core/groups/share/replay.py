@@ -26,7 +26,6 @@ from coordinator_core.groups.violations import NO_VIOLATIONS, Violations
 from coordinator_core.record_fields.share_group import (
     ShareGroupCurrentMemberAssignmentRecord,
     ShareGroupMemberMetadataRecord,
-    ShareGroupMetadataRecord,
     ShareGroupStatePartitionMetadataRecord,
     ShareGroupStatePartitionMetadataTopicPartitionsInfo,
 )
@@ -68,14 +67,8 @@ def _topics(values: Iterable[ShareGroupStatePartitionMetadataTopicPartitionsInfo
     return {topic["topicId"]: ShareTopic(topic["topicName"], topic["partitions"]) for topic in values}
 
 
-def _group_metadata(state: ShareGroup, record: ShareGroupMetadataRecord) -> Violations:
-    if record.value is None:
-        state.state_partitions = None
-    return apply_group_epoch(state, record)
-
-
 HANDLERS: Mapping[int, Callable[[ShareGroup, AnyRecord], Violations]] = {
-    RecordType.SHARE_GROUP_METADATA: _group_metadata,
+    RecordType.SHARE_GROUP_METADATA: apply_group_epoch,
     RecordType.SHARE_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,
     RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: apply_target_partitions,
