@@ -295,8 +295,11 @@ class WorkerTargetAudit:
 
     def _as_recorded(self) -> AssignorMemory:
         """Return what an assignor keeps that has decided on the recorded target."""
-        first_task = min((number for work in self.recorded.values() for _, number in work.tasks), default=0)
-        assigned = ConnectorsAndTasks.union(_shifted(work, -min(first_task, 1)) for work in self.recorded.values())
+        numbered = (_first_task(each) for each in self.inputs if each.work is not None)
+        # Only without them it is the lowest number of the target, which may lack first tasks.
+        lowest = min((number for work in self.recorded.values() for _, number in work.tasks), default=0)
+        first_task = next((first for first in numbered if first is not None), min(lowest, 1))
+        assigned = ConnectorsAndTasks.union(_shifted(work, -first_task) for work in self.recorded.values())
         return AssignorMemory(assigned, generation=self.epoch, workers=frozenset(self.recorded))
 
     def _row(self, judged: Judgement, *, basis: Basis = Basis.LEADER) -> TargetAuditRow:

@@ -147,6 +147,26 @@ def test_the_worked_example_is_worth_what_the_assignor_gives() -> None:
     )
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_a_target_without_first_tasks_the_others_keep_their_numbers(first: int) -> None:
+    """Kafka counts tasks from 0, the document from 1."""
+    cluster = Cluster()
+    work = ["A", ("A", first), ("A", first + 1)]
+    cluster.configure(*work)
+    one = Worker(cluster, "W1")
+    for _ in range(2):
+        one.beat()
+    one.install(W1=work)
+    *before, target = cluster.log
+    value = deepcopy(target.value)
+    assert value is not None
+    value["members"][0]["connectorsTasks"][0]["tasks"].pop(0)
+    auditor = TargetAuditor(Group(GROUP, from_start=True, family=Family.CONNECT), coverage=EVERYTHING)
+    rows = [row for each in (*before, target._replace(value=value)) for row in auditor.feed(each, 0)]
+    assert [row.verdict for row in rows] == [Verdict.INVALID]
+    assert list(auditor.memory.workers.memories[0].memory.assigned.tasks) == [("A", 1)]
+
+
 def test_a_failed_assignor_leaves_everything_where_it_is() -> None:
     cluster, one = two_workers()
     cluster.configure(*A, *B, "C")
