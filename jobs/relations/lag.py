@@ -58,9 +58,9 @@ POINTS: Final = f"""
 known AS (
   {{ends}}
 ), snapshots AS (
-  SELECT *, min(end_offset) OVER (PARTITION BY topic, partition ORDER BY time_ms {LAST_ONES}) AS lowest_end,
-    lag(end_offset) OVER (PARTITION BY topic, partition ORDER BY time_ms) AS end_before,
-    lag(time_ms) OVER (PARTITION BY topic, partition ORDER BY time_ms) AS previous_ms,
+  SELECT *, min(end_offset) OVER (PARTITION BY topic, partition, topic_id ORDER BY time_ms {LAST_ONES}) AS lowest_end,
+    lag(end_offset) OVER (PARTITION BY topic, partition, topic_id ORDER BY time_ms) AS end_before,
+    lag(time_ms) OVER (PARTITION BY topic, partition, topic_id ORDER BY time_ms) AS previous_ms,
     lead(time_ms) OVER (PARTITION BY topic, partition ORDER BY time_ms) AS next_ms,
     lead(time_ms, 2) OVER (PARTITION BY topic, partition ORDER BY time_ms) AS second_ms
   FROM known
@@ -108,7 +108,8 @@ SELECT * FROM held WHERE is_end = 1
 are wanted; ``{{wanted}}``: the same with the one before each, which tells what changed. They may name ``next_ms``
 and ``second_ms``, the times of the partition's next two.
 
-- ``snapshots``: each end offset with the lowest of the last ones, and the one before.
+- ``snapshots``: each end offset with the lowest of the last ones, and the one before, of the same topic id: those of an
+  earlier topic of this name say nothing of this one.
 - ``between_ends``: each commit with the end offsets of the snapshots around it. Ends and commits are rows of one window
   for this, as a join by ``<`` would compare all pairs; ``recent_ones`` has each with the last ones up to it.
 - ``held``: commits and moments in one window again: a moment has the list of the last commit before it.

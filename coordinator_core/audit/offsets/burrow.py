@@ -9,6 +9,7 @@ than one status, the status is unknown, and ``missing`` names the ones that are 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -93,7 +94,7 @@ class LagPoint(NamedTuple):
     committed_offset: Annotated[int | None, "offset that was committed then; null: none, or not known"]
     committed: Annotated[LogPosition | None, "the commit that proves it; null: none"]
     lag: Annotated[int | None, "records between the two, negative if the offset is beyond the end; null: not known"]
-    produced: Annotated[int | None, "records written since the snapshot before; null: there is none"]
+    produced: Annotated[int | None, "records written since the snapshot before; null: there is none of this topic"]
     consumed: Annotated[int | None, "by how much the committed offset moved since then; null: not known"]
     status: Annotated[str, "Burrow's status: OK, WARN, STOP, STALL or REWIND; UNKNOWN: see `missing`"]
     window: Annotated[int, "number of commits that the status rests on, at most 10"]
@@ -241,16 +242,19 @@ def lag_points(
     between = with_ends(commits, ends)
     times = [commit.time_ms for commit in between]
     before: LagPoint | None = None
-    for number, end in enumerate(ends):
+    # Ends of an earlier topic of this name say nothing of what was written to this one.
+    of_topics: dict[str | None, list[int]] = defaultdict(list)
+    for end in ends:
         index = bisect_right(times, end.time_ms)
         is_followed = index < len(between)
-        first = max(0, number + 1 - WINDOW)
-        lowest = min(each.offset for each in ends[first : number + 1])
+        of_topic = of_topics[end.topic_id]
+        of_topic.append(end.offset)
+        lowest = min(of_topic[-WINDOW:])
         point = lag_point(
             group_id, partition, between[max(0, index - WINDOW) : index], end, lowest, reach, is_followed=is_followed
         )
         if point is not None:
-            yield point if number == 0 else after(point, ends[number - 1].offset, before)
+            yield point if len(of_topic) == 1 else after(point, of_topic[-2], before)
         before = point
 
 

@@ -47,7 +47,10 @@ class Log:
             for segment in sorted((place / "logs").rglob("*.log")):
                 rewritten(segment, newer_value, unread_every)
         fill(place / "tables", place / "logs")
-        names = ("topic", "partition", "timestamp_ms", "end_offset")
+        names = ("topic", "partition", "timestamp_ms", "end_offset", "topic_id")
+        # In every second log the topics are made again.
+        made_ms = sorted(time_ms for _, _, time_ms, _ in self.ends)[len(self.ends) // 2] if seed % 2 else 0
+        self.ends = [(*end, ("old" if end[2] < made_ms else "new") if made_ms else None) for end in self.ends]
         rows = [{"cluster": CLUSTER, "run_id": "run 1", **dict(zip(names, end, strict=True))} for end in self.ends]
         write(place / "tables", {END_OFFSETS: rows})
         self.file = place / "ends.jsonl"
@@ -55,8 +58,8 @@ class Log:
         self.warnings: list[str] = []
         self.files = LogAnswers(find_logs([place / "logs"]), self.warnings.append, load)
         of_partition = defaultdict(list)
-        for topic, partition, time_ms, end in self.ends:
-            of_partition[TopicPartition(topic, partition)].append(EndOffset(time_ms, end))
+        for topic, partition, *end in self.ends:
+            of_partition[TopicPartition(topic, partition)].append(EndOffset(*end))
         self.points = [point for name in NAMES for point in self.files.lag(name, of_partition)]
         self.reaches = log_reaches(FolderReader(self.home), CLUSTER)
         self.stored = self.here()
@@ -204,6 +207,7 @@ MUTATIONS = [
     ("coalesce(n.first_marker.marker_ms, m.timestamp_ms)", "m.timestamp_ms"),
     ("newest_before < log_offset", "TRUE"),
     ("lag(end_offset) OVER", "lead(end_offset) OVER"),
+    ("PARTITION BY topic, partition, topic_id", "PARTITION BY topic, partition"),
     ("ORDER BY held_ms, is_end DESC", "ORDER BY held_ms DESC, is_end DESC"),
     ("ORDER BY held_ms, is_end ROWS", "ORDER BY held_ms DESC, is_end ROWS"),
     ("ORDER BY held_ms, log_offset ROWS BETWEEN 9", "ORDER BY held_ms, log_offset ROWS BETWEEN 8"),

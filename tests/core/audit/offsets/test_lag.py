@@ -55,6 +55,13 @@ def test_lag_and_what_changed_since_the_snapshot_before():
     assert second.committed == LogPosition(0, 1, 20)
 
 
+def test_the_end_of_a_topic_that_was_made_again_is_not_compared_with_that_of_the_old_one():
+    ends = [EndOffset(15, 1_000, "old"), EndOffset(25, 2_000, "new"), EndOffset(35, 2_003, "new")]
+    first, second, third = lag_points("g", PARTITION, commits(1_000, 900, 950), ends, WHOLE)
+    assert (first.produced, second.produced, third.produced) == (None, None, 3)
+    assert (first.consumed, second.consumed, third.consumed) == (None, None, 50)
+
+
 @pytest.mark.parametrize(
     ("offsets", "ends", "expected"),
     [
