@@ -256,9 +256,8 @@ def find_logs(
     files: list[LogFile] = []
     texts: list[str] = []
     for path in (os.fspath(path) for path in paths):
-        left_out = LeftBeside()
         try:
-            logs = [] if is_printed(path) else list(_logs_in(path, wanted, left_out, warn))
+            logs, left_out = ([], LeftBeside()) if is_printed(path) else _listed(path, wanted, warn)
             beside = _beside(path, wanted) if logs else []
             # One form is read of a folder: archives and texts beside segments may be copies of them.
             packed = [] if logs else _archives_in(path)
@@ -413,6 +412,18 @@ class FileFilter:
                 f"{file.parent}: partition {found['partition']}, but a topic has at most {MOST_PARTITIONS}"
             )
         return self.copies.get(found["topic"], found["topic"]), partition
+
+
+def _listed(path: str, wanted: FileFilter, warn: Warn, again: int = 2) -> tuple[list[LogFile], LeftBeside]:
+    """Return the logs at a path, and what was left out there."""
+    left_out = LeftBeside()
+    try:
+        return list(_logs_in(path, wanted, left_out, warn)), left_out
+    except FileNotFoundError:
+        # A broker deletes and renames segments, also while their folder is listed.
+        if not again:
+            raise
+        return _listed(path, wanted, warn, again - 1)
 
 
 def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) -> Iterator[LogFile]:

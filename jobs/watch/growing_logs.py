@@ -143,13 +143,22 @@ class GrowingLogs(Source):
             for (topic, partition), group in groupby(logs, key=lambda log: (log.topic, log.partition))
             if (some := list(group))
         ]
+        is_gone = False
         for place, files in sorted(by_place, key=lambda each: (each[0].family is not Family.METADATA, each[0])):
             reached = self._reached.get(place)
             if reached is None:
                 reached = self._reached[place] = self._begun(place, files)
-            yield from self._appended(place, reached, files)
+            try:
+                yield from self._appended(place, reached, files)
+            except FileNotFoundError:
+                # A broker has deleted a segment since it was listed, or compacted it into an earlier one: all are read
+                # again, and what was read is passed over by its offsets.
+                reached.segment, is_gone = "", True
+                continue
             if reached.known is not None:
                 raise InputError(other_log(place, reached.known.offset, "the log ends before"))
+        if is_gone:
+            yield from self.poll()
 
     def _begun(self, place: LogPlace, files: Sequence[LogFile]) -> _Reached:
         first, former = files[0].segment, self._former.get(place)

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
+from jobs.sources import files
 from jobs.sources.files import UNKNOWN_PARTITION, find_logs
 from tests.core.wire.segments import segment
 
@@ -88,6 +89,22 @@ def test_an_archive_gives_the_same_bytes(data, tmp_path, mode):
         assert read_at(0, 10_000) == segment()
         assert read_at(5, 7) == segment()[5:12]
     assert logs[2].name == f"{path}:data/__consumer_offsets-2/{SEGMENT}"
+
+
+def test_a_folder_is_listed_again_where_a_segment_goes_meanwhile(data, monkeypatch):
+    expected, size = find_logs([data]), files._size
+    going = data / "__consumer_offsets-2" / f"{9:020}.log"
+    going.touch()
+
+    def late(path):
+        if path.startswith(str(going.parent)):
+            going.unlink(missing_ok=True)
+        return size(path)
+
+    monkeypatch.setattr(files, "_size", late)
+    assert find_logs([data]) == expected
+    with pytest.raises(InputError, match="nowhere: No such file or directory"):
+        find_logs([data / "nowhere"])
 
 
 def test_files_are_read_at_positions(data):

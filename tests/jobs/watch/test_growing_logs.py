@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LogPosition
 from jobs.queries.from_logs.history import group_histories
-from jobs.sources.files import find_logs
-from jobs.watch import followed_groups
+from jobs.sources.files import LogFile, find_logs
+from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
 from jobs.watch.growing_logs import GrowingLogs, whole_batches
 from tests.jobs.watch.samples import SAMPLES, followed, growing
@@ -94,6 +95,36 @@ def test_a_batch_is_read_once_it_is_whole() -> None:
     assert max(ends) == len(data)
     for end in ends:
         assert end == 0 or whole_batches(lambda at, size: data[at : at + size], 0, end) == end
+
+
+def test_a_segment_that_goes_between_listing_and_reading_is_found_where_it_went(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker compacts it into the one before it."""
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLES, logs)
+    cut(logs)
+    before, gone = segments(logs, 1)[1:3]
+    listed = []
+
+    def find(paths: Sequence[Path]) -> list[LogFile]:
+        found = find_logs(paths)
+        if not listed:
+            before.write_bytes(before.read_bytes() + gone.read_bytes())
+            gone.unlink()
+        listed.append(found)
+        return found
+
+    monkeypatch.setattr(growing_logs, "find_logs", find)
+    offsets = [
+        row.offset
+        for new in GrowingLogs([logs], pytest.fail).poll()
+        if str(new.place) == "__consumer_offsets-1"
+        for row in new.rows
+    ]
+    assert offsets == list(range(len(offsets)))
+    assert len(listed) == 2
+    assert max(offsets) > int(gone.stem)
 
 
 def test_a_segment_that_is_missing_is_lost_and_not_compacted(tmp_path: Path) -> None:
