@@ -127,7 +127,7 @@ class FollowedGroups:
         else:
             if new.place.family is Family.SHARE:
                 _lose_missing(log, new.rows)
-            elif new.is_lost and new.rows:
+            elif new.is_lost and new.rows and new.rows[0].offset > log.end:
                 self._lose(log, log.end, new.rows[0].offset - 1, new.rows[0].timestamp)
             coverage = self.coverage[new.place.family]
             for row in new.rows:

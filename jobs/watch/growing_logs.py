@@ -38,7 +38,8 @@ MOST_ROWS: Final = 50_000
 class _Reached:
     """How far a partition was read: a byte position in a segment, and the last offset seen.
 
-    ``known`` is the last row that a former watch read, until it was compared with the log.
+    ``known`` is the last row that a former watch read, until it was compared with the log. ``is_lost``: what lies
+    between that offset and the next rows cannot be read.
     """
 
     segment: str
@@ -46,6 +47,7 @@ class _Reached:
     position: int = 0
     offset: int = -1
     known: LastRow | None = None
+    is_lost: bool = False
 
 
 class Source(Protocol):
@@ -184,7 +186,6 @@ class GrowingLogs(Source):
     def _read(
         self, place: LogPlace, reached: _Reached, file: LogFile, size: int, gaps: OffsetGaps, *, is_last: bool
     ) -> Iterator[NewRows]:
-        is_lost = False
         with file.open() as read_at:
             # Only the last segment is still written to; in another one a batch that is cut is damage, and is told.
             stop = whole_batches(read_at, reached.position, size) if is_last else size
@@ -194,7 +195,8 @@ class GrowingLogs(Source):
             for part in read_columns(read_at, stop, reached.position, stop, name=file.name):
                 if isinstance(part, Damage):
                     self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
-                    is_lost = True
+                    yield from _given(place, reached, rows)
+                    rows, reached.is_lost = [], True
                     continue
                 if reached.known is not None:
                     self._compare(place, reached, part)
@@ -206,19 +208,14 @@ class GrowingLogs(Source):
                     if gone.last <= reached.offset:
                         continue
                     before = sum(row.offset < gone.first for row in new)
-                    if rows := rows + new[:before]:
-                        reached.offset = rows[-1].offset
-                        yield NewRows(place, rows, reached.from_start, is_lost)
-                    rows, new, is_lost = [], new[before:], True
+                    yield from _given(place, reached, rows + new[:before])
+                    rows, new, reached.is_lost = [], new[before:], True
                 rows += new
                 if len(rows) >= MOST_ROWS:
-                    reached.offset = rows[-1].offset
-                    yield NewRows(place, rows, reached.from_start, is_lost)
-                    rows, is_lost = [], False
+                    yield from _given(place, reached, rows)
+                    rows = []
             reached.position = stop
-        if rows:
-            reached.offset = rows[-1].offset
-            yield NewRows(place, rows, reached.from_start, is_lost)
+        yield from _given(place, reached, rows)
 
     def _compare(self, place: LogPlace, reached: _Reached, part: pa.RecordBatch) -> None:
         """Compare the last row that was read with the one that is there; it may have been compacted since."""
@@ -229,6 +226,13 @@ class GrowingLogs(Source):
         if there and there[0] != known:
             raise InputError(other_log(place, known.offset, "another record is there"))
         reached.known = None
+
+
+def _given(place: LogPlace, reached: _Reached, rows: Sequence[LogRow]) -> Iterator[NewRows]:
+    if rows:
+        reached.offset = rows[-1].offset
+        yield NewRows(place, rows, reached.from_start, reached.is_lost)
+        reached.is_lost = False
 
 
 def whole_batches(read_at: ReadAt, start: int, size: int) -> int:

@@ -15,11 +15,13 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LogPosition
+from coordinator_core.wire.batch_writer import encode_batch
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import LogFile, find_logs
 from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
 from jobs.watch.growing_logs import GrowingLogs, whole_batches
+from tests.core.wire.segments import records
 from tests.jobs.watch.samples import SAMPLES, followed, growing
 from tests.matrix.removals import cut, segments
 
@@ -125,6 +127,21 @@ def test_a_segment_that_goes_between_listing_and_reading_is_found_where_it_went(
     assert offsets == list(range(len(offsets)))
     assert len(listed) == 2
     assert max(offsets) > int(gone.stem)
+
+
+@pytest.mark.parametrize("polls", [1, 2], ids=["at once", "in two polls"])
+def test_what_a_damaged_batch_had_is_lost_between_its_neighbours(tmp_path: Path, polls: int) -> None:
+    batches = [encode_batch(records(first, 3)) for first in (0, 3, 6)]
+    damaged = batches[1][:-1] + bytes([batches[1][-1] ^ 1])
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    groups, source = followed(lambda _: None), GrowingLogs([tmp_path], lambda _: None)
+    for until in range(4 - polls, 4):
+        (folder / f"{0:020}.log").write_bytes(b"".join([batches[0], damaged, batches[2]][:until]))
+        for new in source.poll():
+            groups.feed(new)
+    (log,) = groups.logs.values()
+    assert log.lost == [(3, 5), (8, 8)], "record 8 has no key"
 
 
 def test_a_segment_that_is_missing_is_lost_and_not_compacted(tmp_path: Path) -> None:
