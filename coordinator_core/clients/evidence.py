@@ -1,21 +1,17 @@
 """Which client a member is, and which one led: told from the blobs of a classic group, and then from defaults.
 
-What each client writes is data: the forms of its subscriptions and, where it leads, of the assignments that it makes,
-seen on a broker, and read from the clients' sources. One writer is a client, or a range of its releases that writes
-alike. A version of a blob that a client took from Kafka is that of KIP-429 (1), KIP-792 (2) and KIP-881 (3).
-
-What a blob proves is a set of writers: those that write so. Several blobs of one member prove the writers that all of
-them have in common. ``decide`` turns that into clients.
+What each client writes is data: see ``blob_writers``. What a blob proves is a set of writers: those that write so.
+Several blobs of one member prove the writers that all of them have in common. ``decide`` turns that into clients.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum, auto
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from coordinator_core.clients.blob_writers import CUSTOM, OWN_PROTOCOLS, WRITERS, BlobWriter, Data, Rack
 from coordinator_core.clients.known_clients import (
     DEFAULTS,
     UNKNOWN_CLIENT,
@@ -34,198 +30,6 @@ from coordinator_core.record_fields.embedded import (
 )
 from coordinator_core.wire.embedded import CACHED_BLOBS, Blob, blob_of, decode_assignment, decode_subscription
 
-
-class Data(Enum):
-    """The user data of a blob."""
-
-    NULL = auto()
-    EMPTY = auto()
-    """Of length 0."""
-    EMPTY_AT_FIRST = auto()
-    """In a subscription: of length 0, and there are no owned partitions."""
-    GENERATION = auto()
-    """The four bytes that cooperative-sticky of Kafka and sarama write; -1 at first."""
-    ZEROS = auto()
-    """Four bytes of zeros: no partitions of before, and no generation behind them."""
-    NONE_KEPT = auto()
-    """The layout of Kafka's sticky assignor, without partitions."""
-    STICKY = auto()
-    """The layout of Kafka's sticky assignor, with partitions."""
-    VERSIONED = auto()
-    """The layout of kafka-python's sticky assignor."""
-    ECHO = auto()
-    """In an assignment: the bytes of the member's own subscription."""
-    OTHER = auto()
-
-
-class Rack(Enum):
-    """The rack of a subscription: below version 3 there is no field for it."""
-
-    ABSENT = auto()
-    NULL = auto()
-    EMPTY = auto()
-    NAMED = auto()
-
-
-NULL, EMPTY, GENERATION = frozenset((Data.NULL,)), frozenset((Data.EMPTY,)), frozenset((Data.GENERATION,))
-KEPT = frozenset((Data.NONE_KEPT, Data.STICKY))
-EMPTY_OR_KEPT = EMPTY | KEPT
-ECHO, ANY = frozenset((Data.ECHO,)), frozenset(Data)
-EAGER: Final = ("range", "roundrobin")
-
-_NO_RACK, _NULL_RACK, _EMPTY_RACK = (
-    frozenset((Rack.ABSENT,)),
-    frozenset((Rack.NULL, Rack.NAMED)),
-    frozenset((Rack.EMPTY, Rack.NAMED)),
-)
-
-Forms = Mapping[str, frozenset[Data]]
-"""User data by protocol; ``CUSTOM`` stands for the assignors that users write themselves."""
-CUSTOM: Final = "*"
-
-
-class BlobWriter(NamedTuple):
-    """A client, or a range of its releases, and what it writes.
-
-    ``subscription`` is the version of its subscriptions (None: any), ``user_data`` their user data by protocol, and
-    ``racks`` their racks. ``is_short``: they end before the fields of that version. ``topics_sorted``: their topics
-    are. ``assignment`` is the version of the assignments that it makes (None: any), ``given_data`` their user data.
-    ``assigns_sorted``: they list topics and partitions in order. ``repeats_topics``: they may list a topic several
-    times. ``is_old``: superseded for years, and no candidate where a writer of today fits, too.
-    """
-
-    client: KnownClient
-    release: str | None
-    subscription: int | None
-    user_data: Forms
-    assignment: int | None
-    given_data: Forms
-    racks: frozenset[Rack] = _NO_RACK
-    is_short: bool = False
-    topics_sorted: bool = False
-    assigns_sorted: bool = False
-    repeats_topics: bool = False
-    is_old: bool = False
-
-
-def _data(eager: frozenset[Data], **others: frozenset[Data]) -> dict[str, frozenset[Data]]:
-    """User data of range and roundrobin, and of others: ``cooperative``, ``sticky`` and ``custom``."""
-    names = {"cooperative": "cooperative-sticky", "sticky": "sticky", "custom": CUSTOM}
-    return dict.fromkeys(EAGER, eager) | {names[name]: forms for name, forms in others.items()}
-
-
-_JAVA = _data(NULL, sticky=NULL | KEPT, cooperative=GENERATION, custom=ANY)
-_JAVA_GIVES = _data(NULL, sticky=NULL, cooperative=NULL, custom=ANY)
-_JAVA_FIRST = _data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY)
-_RDKAFKA = _data(EMPTY, cooperative=KEPT | {Data.EMPTY_AT_FIRST})
-_RDKAFKA_GIVES = _data(ECHO, cooperative=ECHO)
-_SARAMA = _data(NULL | EMPTY, sticky=NULL | EMPTY_OR_KEPT, cooperative=GENERATION, custom=ANY)
-_SARAMA_GIVES = _data(NULL, sticky=KEPT, cooperative=NULL, custom=ANY)
-_KAFKAJS = {"RoundRobinAssigner": EMPTY, CUSTOM: ANY}
-_KAFKA_PYTHON_GIVES = _data(EMPTY, sticky=EMPTY, cooperative=EMPTY, custom=ANY)
-
-WRITERS: Final[Mapping[str, BlobWriter]] = {
-    "java": BlobWriter(
-        KnownClient.JAVA, "3.4 or later", 3, _JAVA, 3, _JAVA_GIVES, racks=_NULL_RACK, topics_sorted=True
-    ),
-    "java 2.4": BlobWriter(
-        KnownClient.JAVA, "2.4 to 3.3", 1, _JAVA | {"cooperative-sticky": GENERATION | NULL}, 1, _JAVA_GIVES
-    ),
-    "java 0.9": BlobWriter(KnownClient.JAVA, "before 2.4", 0, _JAVA_FIRST, 0, _JAVA_FIRST, is_old=True),
-    "librdkafka": BlobWriter(
-        KnownClient.LIBRDKAFKA,
-        "2.2 or later",
-        3,
-        _RDKAFKA,
-        0,
-        _RDKAFKA_GIVES,
-        racks=_EMPTY_RACK,
-        topics_sorted=True,
-        repeats_topics=True,
-    ),
-    "librdkafka 1.6": BlobWriter(
-        KnownClient.LIBRDKAFKA, "1.6 to 2.1", 1, _RDKAFKA, 0, _RDKAFKA_GIVES, topics_sorted=True, repeats_topics=True
-    ),
-    "librdkafka 0.9": BlobWriter(KnownClient.LIBRDKAFKA, "before 1.6", 0, _data(EMPTY), 0, _data(ECHO), is_old=True),
-    "franz-go": BlobWriter(
-        KnownClient.FRANZ_GO,
-        None,
-        3,
-        _data(
-            NULL,
-            sticky=frozenset((Data.ZEROS, Data.NONE_KEPT)),
-            cooperative=frozenset((Data.ZEROS, Data.NONE_KEPT, Data.STICKY)),
-            custom=ANY,
-        ),
-        0,
-        _data(NULL, sticky=NULL, cooperative=NULL, custom=ANY),
-        racks=_NULL_RACK,
-        topics_sorted=True,
-        assigns_sorted=True,
-    ),
-    "sarama": BlobWriter(KnownClient.SARAMA, "configured for Kafka 2.4 to 3.1", 1, _SARAMA, 0, _SARAMA_GIVES),
-    "sarama 3.2": BlobWriter(KnownClient.SARAMA, "configured for Kafka 3.2 or later", 2, _SARAMA, 0, _SARAMA_GIVES),
-    "sarama 0.9": BlobWriter(
-        KnownClient.SARAMA, "configured for Kafka before 2.4", 0, _SARAMA, 0, _SARAMA_GIVES, is_old=True
-    ),
-    "kafka-go": BlobWriter(
-        KnownClient.KAFKA_GO,
-        None,
-        1,
-        _data(NULL, custom=ANY) | {"rack-affinity": ANY},
-        1,
-        _data(NULL, custom=NULL) | {"rack-affinity": NULL},
-        is_short=True,
-    ),
-    "platformatic": BlobWriter(
-        KnownClient.PLATFORMATIC, None, None, _data(NULL, custom=ANY), 0, _data(EMPTY, custom=ANY), is_short=True
-    ),
-    "kafkajs": BlobWriter(KnownClient.KAFKAJS, None, 0, _KAFKAJS, None, _KAFKAJS),
-    "kafkajs custom": BlobWriter(KnownClient.KAFKAJS, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True),
-    "aiokafka": BlobWriter(
-        KnownClient.AIOKAFKA,
-        None,
-        0,
-        _data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY),
-        0,
-        _data(EMPTY, sticky=EMPTY, custom=ANY),
-        assigns_sorted=True,
-    ),
-    "kafka-python": BlobWriter(
-        KnownClient.KAFKA_PYTHON,
-        "3 or later",
-        0,
-        _data(EMPTY, sticky=EMPTY | {Data.VERSIONED}, custom=ANY),
-        0,
-        _KAFKA_PYTHON_GIVES,
-        assigns_sorted=True,
-    ),
-    "kafka-python cooperative": BlobWriter(
-        KnownClient.KAFKA_PYTHON,
-        "3 or later",
-        1,
-        {"cooperative-sticky": EMPTY},
-        1,
-        _KAFKA_PYTHON_GIVES,
-        assigns_sorted=True,
-    ),
-    "kafka-python 2": BlobWriter(
-        KnownClient.KAFKA_PYTHON,
-        "before 3",
-        0,
-        _data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY),
-        0,
-        _KAFKA_PYTHON_GIVES,
-        is_old=True,
-    ),
-}
-"""By its name, each writer; stored states name them."""
-OWN_PROTOCOLS: Final[Mapping[str, KnownClient]] = {
-    "rack-affinity": KnownClient.KAFKA_GO,
-    "RoundRobinAssigner": KnownClient.KAFKAJS,
-    "stream": KnownClient.JAVA,
-}
-"""Assignors that only one client has."""
 CHOSEN_IDS: Final[Sequence[tuple[re.Pattern[str], tuple[KnownClient, ...]]]] = (
     (re.compile(r"[\w-]{22}==", re.ASCII), (KnownClient.FRANZ_GO,)),
     (re.compile(r"(?=.*[+/])[A-Za-z0-9+/]{22}"), (KnownClient.LIBRDKAFKA,)),
@@ -362,10 +166,13 @@ def _by_defaults(
     named = default_client(client_id, clients)
     if named is not None:
         return (named,)
-    today = _clients(writer for writer in fitting if not writer.is_old) or clients
+    today = (writer for writer in fitting if writer.old_session_ms in (None, session_timeout_ms))
+    chosen = _clients(today) or clients
     waits = session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms
-    by_timeout = (client for client in today if (DEFAULTS[client].rebalance_timeout_ms or session_timeout_ms) == waits)
-    return tuple(by_timeout) or today
+    by_timeout = (client for client in chosen if (DEFAULTS[client].rebalance_timeout_ms or session_timeout_ms) == waits)
+    chosen = tuple(by_timeout) or chosen
+    by_session = (client for client in chosen if DEFAULTS[client].session_timeout_ms == session_timeout_ms)
+    return tuple(by_session) or chosen
 
 
 def _clients(writers: Iterable[BlobWriter]) -> tuple[KnownClient, ...]:

@@ -105,7 +105,7 @@ SEVERITIES: Final = {
 
 CLIENTS: Final = """\
 In a classic group the leader is a client, and it assigns as its own library does. No record names the library: the
-tool recognizes it by what members and leaders write (`coordinator_core/clients/evidence.py` has a table of it).
+tool recognizes it by what members and leaders write (`coordinator_core/clients/blob_writers.py` has a table of it).
 `describe` and the tables `memberships` and `target_audits` (the leader's) have the answer. The certainty is
 
 - `certain`: no other known client writes so;

@@ -28,13 +28,18 @@ from coordinator_core.assignors.client.claimed_partitions import (
 )
 from coordinator_core.assignors.client.constrained import BeforeNumbers, StealingAssignment
 from coordinator_core.assignors.client.general import GeneralRules, TreatmentOrder, by_hash, by_number, newest_first
+from coordinator_core.assignors.client.quotas import Quotas
 from coordinator_core.assignors.client.range_and_roundrobin import (
     RangeProfile,
     RoundRobin,
     as_joined,
+    as_known,
+    by_hash_of_topic,
     by_id,
     by_text,
     of_leader,
+    rounded,
+    rounded_down,
     two_static_by_instance,
 )
 from coordinator_core.assignors.client.sticky import Sticky, owned_stays, unplanned_returns, without_transfers
@@ -46,17 +51,31 @@ ClientAssignor = Callable[[ClassicGroupSpec, TopicImage], Assignment[Any]]
 
 JAVA: Final = "java"
 """Kafka's own consumer, in its release of today."""
-RELEASES: Mapping[str, str] = {
+RELEASES: Final[Mapping[str, str]] = {
     JAVA: "3.7 and later",
     "java-3.5": "3.5 and 3.6",
     "java-3.0": "3.0 to 3.4",
     "java-2.6": "2.6 to 2.8",
     "java-2.4": "2.4 and 2.5",
+    "sarama": "1.34.1 and later",
+    "sarama-1.28": "1.28 to 1.34.0",
+    "sarama-1.19": "1.19 to 1.27",
+    "platformatic": "before 2.12",
+    "platformatic-2.12": "2.12 and later",
+    "kafkajs": "1.13 and later",
+    "kafkajs-1.0": "before 1.13",
+    "kafka-python": "3.0 and later",
+    "kafka-python-2.3": "2.3",
+    "kafka-python-1.0": "before 2.3",
 }
-"""The releases of Kafka's own consumer that each of these stands for."""
-JAVA_CLIENTS = tuple(RELEASES)
-KNOWS_TOPICS_IN_ORDER = frozenset(("librdkafka",))
-"""Clients whose sticky assignors depend on the order of topics in the leader's metadata."""
+"""The releases of a client that each of these stands for; other clients assign alike in all that are known."""
+JAVA_CLIENTS = tuple(name for name in RELEASES if name.startswith(JAVA))
+KNOWS_TOPICS_IN_ORDER = frozenset((("librdkafka", "cooperative-sticky"), ("platformatic-2.12", "roundrobin")))
+"""Clients and their assignors that depend on an order in which the leader knows the topics, and no record has it."""
+DEALS_AS_LISTED = frozenset(("kafkajs", "kafkajs-1.0", "kafka-go"))
+"""Clients that give partitions out in the order in which a broker's metadata lists them: brokers before 4.0 may list
+them in the order of a hash map.
+"""
 BALANCES_RACKS = frozenset(("franz-go",))
 """Clients with an option to prefer partitions whose leader is in a member's rack, before stickiness (BalanceRacks)."""
 SORTED = TreatmentOrder(by_number, from_end=True)
@@ -65,6 +84,8 @@ IN_2_4 = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)
 IN_LIBRDKAFKA = GeneralRules(TreatmentOrder(newest_first, sorted=True), moves_by_hash=False, fails=False, by_one=True)
 IN_KAFKA_PYTHON = GeneralRules(SORTED, moves_by_hash=False, substitutes=True, fails=False, by_one=True)
 IN_AIOKAFKA = GeneralRules(SORTED, moves_by_hash=False, fails=False, by_one=True)
+OLD_SARAMA = RangeProfile(of_topic=by_hash_of_topic, bound=rounded)
+OLD_KAFKA_PYTHON = Sticky(sticky_data_of_generation, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False)
 
 CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
     JAVA: {
@@ -120,13 +141,20 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
     },
     "franz-go": {"range": RangeProfile(), "roundrobin": RoundRobin()},
     "sarama": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id, by_text)},
+    "sarama-1.28": {"range": OLD_SARAMA, "roundrobin": RoundRobin(by_id, by_text)},
+    "sarama-1.19": {"range": OLD_SARAMA, "roundrobin": RoundRobin(restarts=True, of_topic=by_hash_of_topic)},
     "kafka-go": {
-        "range": RangeProfile(by_id, larger_last=True),
+        "range": RangeProfile(by_id, bound=rounded_down),
         "roundrobin": RoundRobin(by_id, restarts=True),
         "rack-affinity": RangeProfile(as_joined),
     },
     "kafkajs": {"RoundRobinAssigner": RoundRobin(by_id, of_leader, to_anyone=True)},
+    "kafkajs-1.0": {"RoundRobinAssigner": RoundRobin(by_id, of_leader, restarts=True, to_anyone=True)},
     "platformatic": {"roundrobin": RoundRobin(as_joined, of_leader, to_anyone=True)},
+    "platformatic-2.12": {
+        "roundrobin": RoundRobin(as_joined, as_known, to_anyone=True),
+        "cooperative-sticky": Quotas(cooperative_data),
+    },
     "aiokafka": {
         "range": RangeProfile(by_id),
         "roundrobin": RoundRobin(by_id),
@@ -138,6 +166,12 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
         "sticky": Sticky(versioned_sticky_data, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False),
         "cooperative-sticky": Sticky(owned_data, first_in_python, None, IN_KAFKA_PYTHON, owned_stays, by_racks=False),
     },
+    "kafka-python-2.3": {
+        "range": RangeProfile(last_runs=True),
+        "roundrobin": RoundRobin(last_runs=True, fails_on_skip=True),
+        "sticky": OLD_KAFKA_PYTHON,
+    },
+    "kafka-python-1.0": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id), "sticky": OLD_KAFKA_PYTHON},
 }
 """By client, its assignors that can be recomputed, by the names that a group's records carry."""
 
@@ -146,6 +180,7 @@ READERS: Mapping[tuple[str, str], Reader] = {
     ("franz-go", "cooperative-sticky"): owned_or_sticky_data,
     ("sarama", "sticky"): sticky_data,
     ("sarama", "cooperative-sticky"): cooperative_data,
+    ("platformatic-2.12", "cooperative-sticky"): cooperative_data,
     **{
         (client, name): assignor.read
         for client, assignors in CLIENTS.items()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.racks import Racks, writes_a_rack
@@ -88,22 +88,53 @@ def last_runs(view: LeaderView, ranked: Sequence[int], joined: Collection[int]) 
     return [m for m in ranked if m in left]
 
 
+TopicOrder = Callable[[LeaderView, Sequence[int], str], list[int]]
+"""The members that subscribe to a topic, in an order of that topic's own."""
+
+
+def by_hash_of_topic(view: LeaderView, joined: Sequence[int], topic: str) -> list[int]:
+    """By the FNV-1a hash of the topic and the member id, over their characters (sarama before 1.35)."""
+
+    def key(m: int) -> int:
+        value = 2_166_136_261
+        for character in topic + view.members[m]:
+            value = (value ^ ord(character)) * 16_777_619 & 0xFFFF_FFFF
+        return value
+
+    return sorted(joined, key=key)
+
+
+Bound = Callable[[int, int, int], int]
+"""The first partition of n of the range of member i of m."""
+
+
+def rounded_down(i: int, partitions: int, members: int) -> int:
+    """So that the last members get one more, and not the first ones (kafka-go)."""
+    return i * partitions // members
+
+
+def rounded(i: int, partitions: int, members: int) -> int:
+    """To the nearest partition (sarama before 1.34.1)."""
+    return int(i * (partitions / members) + 0.5)
+
+
 @dataclass(frozen=True, slots=True)
 class RangeProfile:
     """A range assignor.
 
-    ``members`` is the order in which members are given their ranges. ``last_runs``: members are lost as kafka-python
-    loses them. ``by_racks``: racks count (KIP-881). ``together_by_racks``: of topics with the same members and numbers
-    of partitions, partition n goes first to members in a rack, even where racks make no difference (librdkafka).
-    ``larger_last``: member i of m gets the partitions from i * n / m on, so that the last members get one more, and not
-    the first ones.
+    ``members`` is the order in which members are given their ranges, and ``of_topic`` that of each topic, where topics
+    differ. ``last_runs``: members are lost as kafka-python loses them. ``by_racks``: racks count (KIP-881).
+    ``together_by_racks``: of topics with the same members and numbers of partitions, partition n goes first to members
+    in a rack, even where racks make no difference (librdkafka). ``bound``: where ranges begin, if not so that the first
+    members get one more.
     """
 
     members: MemberOrder = static_first
     last_runs: bool = False
     by_racks: bool = False
     together_by_racks: bool = False
-    larger_last: bool = False
+    of_topic: TopicOrder | None = None
+    bound: Bound | None = None
 
     def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
         """Assign ranges in a classic group; each member's partitions are in the order of the leader's list."""
@@ -112,11 +143,12 @@ class RangeProfile:
         racks = Racks(view, image if knows_racks else None)
         work: list[list[int]] = [[] for _ in view.members]
         subscribers = self._subscribers(view)
-        if self.larger_last:
+        if self.bound is not None:
             for topic, members in subscribers.items():
                 every, count = view.partitions.of_topic(topic), len(members)
-                for i, member in enumerate(members):
-                    work[member] += every[i * len(every) // count : (i + 1) * len(every) // count]
+                bounds = [self.bound(i, len(every), count) for i in range(count + 1)]
+                for member, (first, end) in zip(members, pairwise(bounds), strict=True):
+                    work[member] += every[first:end]
             return Assignment(view.result(work))
         shares = [_TopicShares(view, racks, topic, members) for topic, members in subscribers.items() if members]
         by_racks = self.together_by_racks or any(topic.by_racks for topic in shares)
@@ -145,6 +177,9 @@ class RangeProfile:
         for m in view.order:
             for topic in dict.fromkeys(view.subscribed[m]):
                 subscribers[topic].append(m)
+        if self.of_topic is not None:
+            every = view.partitions.topics
+            return {topic: self.of_topic(view, joined, every[topic]) for topic, joined in subscribers.items()}
         ranked: dict[tuple[int, ...], list[int]] = {}
         # Most topics have the same subscribers: they are put in order once.
         for joined in {tuple(members) for members in subscribers.values()}:
@@ -243,19 +278,29 @@ def of_leader(view: LeaderView, spec: ClassicGroupSpec) -> Iterable[int]:
     return [partition for topic in topics for partition in view.partitions.of_topic(topic)]
 
 
+def as_known(view: LeaderView, spec: ClassicGroupSpec) -> Iterable[int]:
+    """The same in the order in which the leader's application lists its topics: its subscription has them sorted."""
+    place = {name: i for i, name in enumerate(spec.topic_order)}
+    names = view.partitions.topics
+    partitions = of_leader(view, spec)
+    return sorted(partitions, key=lambda p: place.get(names[view.partitions.topic_of[p]], 0)) if place else partitions
+
+
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
     """A round robin assignor.
 
     ``members`` and ``partitions`` are the orders in which it deals. ``last_runs``: members are lost as kafka-python
-    loses them. ``restarts``: it begins with the first member for each topic. ``to_anyone``: members get partitions to
-    which they do not subscribe. ``fails_on_skip``: it fails where a member would have to be skipped.
+    loses them. ``restarts``: it begins with the first member for each topic; ``of_topic``: in an order of members of
+    that topic's own. ``to_anyone``: members get partitions to which they do not subscribe. ``fails_on_skip``: it fails
+    where a member would have to be skipped.
     """
 
     members: MemberOrder = static_first
     partitions: PartitionOrder = by_topic
     last_runs: bool = False
     restarts: bool = False
+    of_topic: TopicOrder | None = None
     to_anyone: bool = False
     fails_on_skip: bool = False
 
@@ -267,15 +312,17 @@ class RoundRobin:
         circle = self.members(view, view.order)
         if self.last_runs:
             circle = last_runs(view, circle, {*circle})
-        subscribed = [set(view.subscribed[m]) for m in circle]
+        subscribed = [set(topics) for topics in view.subscribed]
         work: list[list[int]] = [[] for _ in view.members]
         turn, before = 0, -1
         for partition in self.partitions(view, spec):
             topic = view.partitions.topic_of[partition]
             if self.restarts and topic != before:
                 turn, before = 0, topic
+                if self.of_topic is not None:
+                    circle = self.of_topic(view, circle, view.partitions.topics[topic])
             skipped = 0
-            while topic not in subscribed[turn] and not self.to_anyone:
+            while topic not in subscribed[circle[turn]] and not self.to_anyone:
                 turn, skipped = (turn + 1) % len(circle), skipped + 1
                 if self.fails_on_skip or skipped == len(circle):
                     raise AssignorError("KeyError", f"no member to give {view.partitions.topics[topic]} to")

@@ -168,7 +168,7 @@ def _pairs_of(leader: MembershipRow, members: Sequence[MembershipRow], protocol:
     for member in members:
         if member.client != leader.client:
             clients, topics = clients_named(member.client), len(member.subscribed_topics)
-            for mixture in mixtures_of(leads, clients, protocol, topics):
+            for mixture in mixtures_of(leads, clients, protocol, topics, member.client_release):
                 yield _Pair(leader, member, mixture)
 
 

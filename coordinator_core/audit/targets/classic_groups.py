@@ -15,6 +15,7 @@ from typing import NamedTuple
 from coordinator_core.assignors.client.clients import (
     BALANCES_RACKS,
     CLIENTS,
+    DEALS_AS_LISTED,
     JAVA,
     JAVA_CLIENTS,
     KNOWS_TOPICS_IN_ORDER,
@@ -60,6 +61,7 @@ from coordinator_core.audit.targets.verdict import (
     GroupGap,
     Judgement,
     broken_invariants,
+    differences,
     differing,
     figures_of,
     gives_twice,
@@ -200,6 +202,12 @@ class ClassicAudit:
         missing = next(self._doubts(judged), None)
         return self._row(judged if missing is None else undecided(missing), view=made.view)
 
+    def _relisted(self, attempt: _Attempt) -> TargetAuditRow:
+        """The verdict on an assignment that an attempt gives but for the order in which a broker lists partitions."""
+        judged = differing(Verdict.EQUIVALENT, list(differences(attempt.round.assignments, self.logged, str)))
+        fitted = f"{attempt.view.fitted}; as {attempt.client} assigns, in the order in which a broker lists partitions"
+        return self._row(judged._replace(fitted=fitted), view=attempt.view)
+
     def _without_algorithm(self, attempts: Sequence[_Attempt]) -> TargetAuditRow:
         """The verdict on an assignment that cannot be computed: does it break what holds of all of its kind?
 
@@ -208,7 +216,8 @@ class ClassicAudit:
         broken = self._broken()
         can_be_computed = {attempt.client for attempt in attempts} >= {*self.clients}
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
-            return self._differs(attempts)
+            listed = next((attempt for attempt in attempts if _may_be_relisted(attempt, self.logged)), None)
+            return self._differs(attempts) if listed is None else self._relisted(listed)
         judged = differing(Verdict.INVALID if broken else Verdict.SOUND, broken)
         missing = next(self._doubts(judged), None)
         judged = judged if missing is None else undecided(missing)
@@ -244,7 +253,7 @@ class ClassicAudit:
 
     def _topic_orders(self, client: str, view: PossibleView) -> Iterable[tuple[str, ...]]:
         """The orders in which the leader may know the topics, where its assignor depends on that: it is in no log."""
-        if client not in KNOWS_TOPICS_IN_ORDER or self.protocol not in STICKY:
+        if (client, self.protocol) not in KNOWS_TOPICS_IN_ORDER:
             return ((),)
         names = sorted({topic for had in self.joined.values() for topic in had.topics} & view.image.by_name.keys())
         return islice(permutations(names), MOST_TOPIC_ORDERS)
@@ -370,9 +379,9 @@ class ClassicAudit:
             return self._row(identical("the same generation again"), basis=Basis.KEPT)
         if self.gap is not None and self._is_cut:
             return self._unknown(self.gap.missing)
-        differences = [f"{member}: its assignment changed within the generation" for member in changed]
-        differences = differences or ["a member that joined does not have the assignment of the one that left"]
-        return self._row(differing(Verdict.DIVERGENT, differences), basis=Basis.KEPT)
+        found = [f"{member}: its assignment changed within the generation" for member in changed]
+        found = found or ["a member that joined does not have the assignment of the one that left"]
+        return self._row(differing(Verdict.DIVERGENT, found), basis=Basis.KEPT)
 
     def _streams(self, blobs: Mapping[str, _Blobs]) -> TargetAuditRow:
         """Classic Kafka Streams: the leader alone knows the topology, so that only invariants can be checked."""
@@ -431,6 +440,20 @@ class ClassicAudit:
 
 def _is_exact(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:
     return round_.error is None and written(round_.assignments) == written(logged)
+
+
+def _may_be_relisted(attempt: _Attempt, logged: Mapping[str, Serialised]) -> bool:
+    """Whether the client takes partitions as a broker lists them, and each member has as many of each topic."""
+    made = attempt.round.assignments
+    return (
+        attempt.client in DEALS_AS_LISTED
+        and attempt.round.error is None
+        and all(_counts(made.get(member, {})) == _counts(work) for member, work in logged.items())
+    )
+
+
+def _counts(work: Serialised) -> dict[str, int]:
+    return {topic: len(numbers) for topic, numbers in work.items() if numbers}
 
 
 def _is_same(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:

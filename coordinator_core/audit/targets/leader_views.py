@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.clients.evidence import WRITERS, assignment_writers, decide, narrowed, subscription_writers
+from coordinator_core.clients.blob_writers import WRITERS
+from coordinator_core.clients.evidence import assignment_writers, decide, narrowed, subscription_writers
 from coordinator_core.cluster.client_view import ClientView, client_views
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -30,8 +31,14 @@ RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
     "java": (JAVA, "java-3.5", "java-3.0"),
     "java 2.4": ("java-3.0", "java-2.6", "java-2.4"),
     "java 0.9": ("java-2.4",),
+    "sarama 0.9": ("sarama", "sarama-1.28", "sarama-1.19"),
+    "platformatic 2.12": ("platformatic-2.12",),
+    "platformatic 2.12 cooperative": ("platformatic-2.12",),
+    "platformatic 2.12 cooperative, version 1": ("platformatic-2.12",),
+    "kafkajs 1": ("kafkajs", "kafkajs-1.0"),
+    "kafka-python 2": ("kafka-python-2.3", "kafka-python-1.0"),
 }
-"""By writer of blobs, the releases of Kafka's own client whose assignors it can have; other writers are one client."""
+"""By writer of blobs, the releases whose assignors it can have; other writers assign as their client does today."""
 
 
 def leader_clients(value: GroupMetadataValue) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.clients.blob_writers import WRITERS
 from coordinator_core.clients.evidence import (
     EVERY_WRITER,
-    WRITERS,
     assignment_writers,
     decide,
     decide_by_id,
@@ -150,6 +150,10 @@ def short(user_data: bytes | None) -> bytes:
         ("RoundRobinAssigner", subscription(0, b""), {KnownClient.KAFKAJS}),
         ("sticky", subscription(0, b"\x00\x01" + bytes(4) + b"\xff" * 4), {KnownClient.KAFKA_PYTHON}),
         ("cooperative-sticky", subscription(1, b""), {KnownClient.LIBRDKAFKA, KnownClient.KAFKA_PYTHON}),
+        ("RoundRobinAssigner", short(b""), {KnownClient.KAFKAJS}),
+        ("range", subscription(0, None), {KnownClient.FRANZ_GO, KnownClient.SARAMA}),
+        ("roundrobin", subscription(1, None), {KnownClient.JAVA, KnownClient.SARAMA, KnownClient.PLATFORMATIC}),
+        ("cooperative-sticky", subscription(3, None), {KnownClient.PLATFORMATIC}),
         ("range", b"", set()),
         ("range", b"\x00", set()),
     ],
@@ -160,7 +164,9 @@ def test_the_clients_that_write_a_subscription(protocol: str, data: bytes, clien
 
 def test_defaults_decide_between_clients_that_write_alike() -> None:
     wrote = subscription_writers("range", subscription(3, None))
-    assert decide(wrote, "app", 45_000, 60_000) == Told((KnownClient.FRANZ_GO,), ClientCertainty.LIKELY)
+    assert decide(wrote, "app", 45_000, 60_000) == Told(
+        (KnownClient.FRANZ_GO,), ClientCertainty.LIKELY, "1.14.1 or later"
+    )
     assert decide(wrote, "app", 45_000, 300_000) == Told((KnownClient.JAVA,), ClientCertainty.LIKELY, "3.4 or later")
     assert decide(wrote, "kgo", 45_000, 300_000).client is KnownClient.FRANZ_GO
     assert decide(wrote, "app", 45_000, 7_000) == Told(
@@ -178,6 +184,19 @@ def test_an_old_release_is_a_candidate_only_if_nothing_of_today_fits_or_its_clie
         (KnownClient.JAVA,), ClientCertainty.LIKELY, "before 2.4"
     )
     assert decide(wrote, "kafka-python-3.0.12", 45_000, 300_000).release == "3.0.12"
+    assert decide(wrote, "app", 10_000, 300_000).name == "java or librdkafka or kafka-python"
+
+
+def test_default_timeouts_decide_between_old_and_new_writers() -> None:
+    wrote = subscription_writers("range", subscription(0, None))
+    assert decide(wrote, "app", 10_000, 60_000).name == decide(wrote, "app", 20_000, 60_000).name == "sarama"
+    assert decide(wrote, "app", 45_000, 60_000) == Told(
+        (KnownClient.FRANZ_GO,), ClientCertainty.LIKELY, "before 1.14.1"
+    )
+    wrote = subscription_writers("roundrobin", subscription(1, None))
+    assert decide(wrote, "app", 60_000, 102_000) == Told(
+        (KnownClient.PLATFORMATIC,), ClientCertainty.LIKELY, "2.12 or later"
+    )
 
 
 @pytest.mark.parametrize("client", KnownClient)

@@ -185,6 +185,12 @@ def test_a_topic_is_listed_twice_only_if_there_are_two() -> None:
     assert list(mixtures_of(*pair, "cooperative-sticky", 1)) == list(mixtures_of(*pair, "range", 2)) == []
 
 
+def test_releases_that_write_all_fields_can_be_read() -> None:
+    pair = [KnownClient.JAVA], [KnownClient.PLATFORMATIC]
+    assert [each.consequence for each in mixtures_of(*pair, "roundrobin", 1)] == [Consequence.FAILS]
+    assert list(mixtures_of(*pair, "roundrobin", 1, "2.12 or later")) == []
+
+
 def test_names_of_clients() -> None:
     assert clients_named("kafka-go or platformatic") == (KnownClient.KAFKA_GO, KnownClient.PLATFORMATIC)
     assert clients_named("unknown") == ()

@@ -32,9 +32,18 @@ def topics() -> TopicHistory:
     return history
 
 
-def member(member_id: str, assigned: dict[str, list[int]], subscribed: tuple[str, ...] = ("orders",)) -> Fields:
+FIRST_TIME = b"\xff" * 4
+"""The user data of a member of Kafka's cooperative-sticky that was in no generation yet."""
+
+
+def member(
+    member_id: str,
+    assigned: dict[str, list[int]],
+    subscribed: tuple[str, ...] = ("orders",),
+    user_data: bytes | None = None,
+) -> Fields:
     entries = [{"topic": topic, "partitions": numbers} for topic, numbers in assigned.items()]
-    subscription = {"topics": list(subscribed), "userData": None, "ownedPartitions": [], "generationId": -1}
+    subscription = {"topics": list(subscribed), "userData": user_data, "ownedPartitions": [], "generationId": -1}
     subscription |= {"rackId": None}
     assignment = {"assignedPartitions": entries, "userData": None}
     return {
@@ -161,7 +170,7 @@ def test_beyond_the_bound_it_is_unknown_what_the_leader_knew(
     """No view explains the assignment, but of 31 combinations of five topics not all are tried."""
     monkeypatch.setattr(leader_views, "MOST_VIEWS", 16)
     names = [f"t{number}" for number in range(count)]
-    both = member("a", {}, ("t0",)), member("b", {}, tuple(names[1:]))
+    both = member("a", {}, ("t0",), FIRST_TIME), member("b", {}, tuple(names[1:]), FIRST_TIME)
     record = generation(1, GROWN_AT, "a", *both, protocol="cooperative-sticky")
     [row] = audit_group([record], Group("g", from_start=True), many_topics(count), None, EVERYTHING)
     assert row.verdict is verdict
@@ -196,8 +205,31 @@ def test_nothing_is_equivalent_to_the_one_right_answer(protocol: str) -> None:
         assert row.verdict is verdict
 
 
+def kafkajs_member(member_id: str, assigned: list[int]) -> Fields:
+    written = member(member_id, {})
+    subscription = {"topics": ["orders"], "userData": b""}
+    assignment = {"assignedPartitions": [{"topic": "orders", "partitions": assigned}], "userData": b""}
+    return written | {
+        "subscription": encode_blob("ConsumerProtocolSubscription", 0, subscription),
+        "assignment": encode_blob("ConsumerProtocolAssignment", 0, assignment),
+    }
+
+
+def test_a_leader_may_deal_partitions_as_a_broker_lists_them() -> None:
+    """Brokers before 4.0 may list them in the order of a hash map; each member has as many of each topic all the same.
+
+    Recorded with kafkajs 2.0.2 on a broker of 3.9.1.
+    """
+    dealt = {Verdict.IDENTICAL: ([0, 2], [1]), Verdict.EQUIVALENT: ([1, 2], [0]), Verdict.DIVERGENT: ([1], [0, 2])}
+    for verdict, (first, second) in dealt.items():
+        both = kafkajs_member("a", first), kafkajs_member("b", second)
+        [row] = audited(generation(1, GROWN_AT + 20_000, "a", *both, protocol="RoundRobinAssigner"))
+        assert (row.verdict, row.client) == (verdict, "kafkajs")
+        assert ("a broker lists partitions" in (row.fitted or "")) == (verdict is Verdict.EQUIVALENT)
+
+
 def sticky(number: int, first: list[int], second: list[int]) -> CoordinatorRecord:
-    both = member("a", {"orders": first}), member("b", {"orders": second})
+    both = (member(m, {"orders": own}, user_data=FIRST_TIME) for m, own in (("a", first), ("b", second)))
     return generation(number, GROWN_AT + 20_000 * number, "a", *both, protocol="cooperative-sticky")
 
 
