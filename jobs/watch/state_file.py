@@ -50,6 +50,11 @@ from jobs.watch.new_rows import LogPlace
 FORM: Final = f"4.{VERSION}"
 """The form of the file: that of its tables, and that of stored state."""
 
+OF_PLACE: Final = frozenset(
+    (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
+)
+"""Codes of errors that say nothing of what is in the file."""
+
 BUSY_S: Final = 0.5
 """How long another process that has the file open is waited for."""
 
@@ -176,7 +181,7 @@ class StateFile:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Raise InputError for what a damaged file, or another one, gives."""
+        """Raise InputError for what a damaged file, another one, or its place gives."""
         try:
             yield
         except (sqlite3.Error, StateFormatError, ValueError, LookupError, TypeError, ArithmeticError) as error:
@@ -224,18 +229,27 @@ class StateFile:
     def _refusal(self, error: Exception) -> InputError:
         if "locked" in str(error):
             return InputError(f"{self._file}: another watch uses it")
+        # The low byte of a code is its cause.
+        if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in OF_PLACE:
+            return InputError(f"{self._file}: cannot be read or written: {error}")
         return InputError(f"{self._file}: not the state of a watch: {error}")
 
     # --- lines -------------------------------------------------------------------------------------------------------
 
     def begin_line(self, event: WatchEvent) -> int:
-        """Note that an event is about to be printed; return the number for ``end_line``."""
-        cursor = self._database.execute("INSERT INTO lines (line, is_printed) VALUES (?, 0)", (_line(event),))
-        return int(cursor.lastrowid or 0)
+        """Note that an event is about to be printed; return the number for ``end_line``.
+
+        Raises:
+            InputError: the file cannot be written; so does ``end_line``.
+        """
+        with self._guarded():
+            cursor = self._database.execute("INSERT INTO lines (line, is_printed) VALUES (?, 0)", (_line(event),))
+            return int(cursor.lastrowid or 0)
 
     def end_line(self, number: int) -> None:
         """Note that it was printed."""
-        self._database.execute("UPDATE lines SET is_printed = 1 WHERE number = ?", (number,))
+        with self._guarded():
+            self._database.execute("UPDATE lines SET is_printed = 1 WHERE number = ?", (number,))
 
     def is_doubtful(self, event: WatchEvent) -> bool:
         """Whether the event may have been printed before, by a watch that was killed meanwhile; asked once."""

@@ -24,9 +24,11 @@ from coordinator_core.records import Family, LogPosition
 from jobs.cli.console import Console
 from jobs.cli.watch import Watch
 from jobs.cli.watch_lines import lines
-from jobs.watch.events import Reported, WatchEvent
+from jobs.watch import state_file
+from jobs.watch.events import RebalanceEnded, Reported, WatchEvent
 from jobs.watch.growing_logs import GrowingLogs
 from jobs.watch.state_file import StateFile
+from tests.core.audit.histories import at, rebalance
 from tests.jobs.watch.samples import SAMPLES, followed, growing
 
 
@@ -242,6 +244,19 @@ def test_reports_of_a_share_state_are_stored_until_its_group_has_a_row(tmp_path:
     with closing(sqlite3.connect(state)) as database:
         told = database.execute("SELECT name FROM about WHERE name LIKE 'told %'").fetchall()
     assert [json.loads(name.removeprefix("told ")) for (name,) in told] == [[Family.GROUP.value, "h"]]
+
+
+def test_a_place_without_room_is_not_taken_for_a_file_of_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="state: cannot be read or written: unable to open database file"):
+        StateFile(tmp_path / "absent" / "state", "")
+    file = StateFile(tmp_path / "state", "")
+    file._database.execute("PRAGMA max_page_count = 10")
+    monkeypatch.setattr(state_file, "_line", lambda event: "x" * 100_000)
+    with pytest.raises(InputError, match="state: cannot be read or written: database or disk is full"):
+        file.begin_line(RebalanceEnded((Family.GROUP, "g"), rebalance(1, at(1)), None))
+    file.close()
 
 
 def test_two_watches_cannot_share_a_file(tmp_path: Path) -> None:
