@@ -66,13 +66,18 @@ def take_back(tables: Tables) -> bool:
 
 def _restore(tables: Tables, name: str, planned: Planned) -> None:
     table = tables.there(CATALOG[name])
-    since = (commit for commit in table.commits(planned.commits + COMMITS) if commit.version > planned.version)
+    commits = table.commits(planned.commits + COMMITS)
+    since = [commit for commit in commits if commit.version > planned.version]
     changes = [commit.operation for commit in since if commit.operation not in MAINTENANCE]
-    if not changes or changes[0] == RESTORED:  # newest first: an earlier attempt came as far as this table
+    # Behind so many commits of maintenance, and in a table that was made again, what the night wrote is out of sight.
+    is_in_sight = any(commit.version == planned.version for commit in commits)
+    # Newest first: an earlier attempt came as far as this table.
+    if changes[:1] == [RESTORED] or (is_in_sight and not changes):
         return
-    if len(changes) > planned.commits:
+    if len(changes) > planned.commits or not is_in_sight:
+        made = f"{len(changes)} commits" if is_in_sight else f"{len(commits)} commits or more, or other ones,"
         raise ConflictError(
-            f"table {tables.name(CATALOG[name])} has {len(changes)} commits since version {planned.version}, and the "
+            f"table {tables.name(CATALOG[name])} has {made} since version {planned.version}, and the "
             f"night that was killed made {planned.commits} at most: restore the right version by RESTORE TABLE, "
             f"and remove the property {NOTE} of table {tables.name(LEASES)}"
         )

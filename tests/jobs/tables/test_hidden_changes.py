@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.tables.conflicts import ConflictError, TableCommit
 from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.publication import Planned, _restore
 from jobs.tables.working_copy import COMMITS, MAINTENANCE, Same, WorkingCopy
 
 NAME = DUMPED_FILES.name
@@ -32,6 +34,15 @@ def test_maintenance_since_the_copy_changes_nothing() -> None:
 def test_nothing_is_published_where_the_copied_version_is_out_of_sight() -> None:
     with pytest.raises(ConflictError, match=f"{COMMITS} commits or more"):
         copy_of(range(6, 6 + COMMITS))._unchanged(NAME)
+
+
+@pytest.mark.parametrize("versions", [range(6, 6 + COMMITS + 1), range(4)], ids=["maintained", "made again"])
+def test_what_a_killed_night_wrote_is_not_taken_for_restored_where_it_is_out_of_sight(versions: range) -> None:
+    commits = [TableCommit(version, 0, OPTIMIZE, None) for version in reversed(versions)]
+    there: Any = SimpleNamespace(commits=lambda most: commits[:most])
+    tables: Any = SimpleNamespace(there=lambda table: there, name=lambda table: table.name)
+    with pytest.raises(ConflictError, match=rf"dumped_files has {len(commits)} commits or more, .* since version 5, "):
+        _restore(tables, NAME, Planned(5, 1))
 
 
 @pytest.mark.parametrize("versions", [range(4), range(8)], ids=["younger", "older"])
