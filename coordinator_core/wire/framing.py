@@ -14,7 +14,7 @@ from typing import NamedTuple
 import crc32c
 import numpy as np
 
-from coordinator_core.errors import LogFormatError
+from coordinator_core.errors import InputError, LogFormatError
 from coordinator_core.wire.batch_format import (
     CRC_FROM_LEGACY,
     CRC_FROM_V2,
@@ -63,8 +63,8 @@ def scan(
     between batches, a truncated tail. A tail of zeros is a preallocated file, not damage.
 
     Raises:
-        LogFormatError: the file (``name``) does not begin like a log and holds no batch, or it shrank while damage was
-            looked at.
+        LogFormatError: the file (``name``) does not begin like a log and holds no batch.
+        InputError: it shrank while damage was looked at.
     """
     stop = size if stop is None else min(stop, size)
     position, chunk, budget = start, CHUNK_BYTES, SEARCH_CRC_BYTES
@@ -107,16 +107,15 @@ def scan(
 
 
 def _exactly(read_at: ReadAt, name: str) -> ReadAt:
-    """Return what reads bytes that were there when the size of the file was taken, or raises LogFormatError."""
+    """Return what reads bytes that were there when the size of the file was taken, or raises InputError: nothing is
+    wrong with the log.
+    """
 
     def read(position: int, size: int) -> bytes:
         data = read_at(position, size)
         if len(data) < size:
-            raise LogFormatError(
-                f"the file shrank while it was read: {len(data)} of {size} bytes are there",
-                file=name,
-                position=position,
-            )
+            there = f"{len(data)} of {size} bytes are there"
+            raise InputError(f"{name} at byte {position}: the file shrank while it was read ({there}): read it again")
         return data
 
     return read
@@ -142,7 +141,7 @@ def layout(read_at: ReadAt, size: int, every: int, *, name: str = "") -> Layout:
     another. Records are not read.
 
     Raises:
-        LogFormatError: the file (``name``) shrank meanwhile.
+        InputError: the file (``name``) shrank meanwhile.
     """
     edges = [0]
     position, window, highest, last_at = 0, 1 << 16, -1, -1
