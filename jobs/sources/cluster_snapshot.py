@@ -151,7 +151,8 @@ def rows(admin: AdminClient, cluster_id: str, time_ms: int) -> Iterator[Snapshot
         described = admin.describe_topics(
             TopicCollection(names[first : first + TOPICS_A_REQUEST]), request_timeout=TIMEOUT_S
         )
-        topics = {name: future.result() for name, future in described.items()}
+        answers = {name: _unless_gone(future) for name, future in described.items()}
+        topics = {name: topic for name, topic in answers.items() if topic is not None}
         led = [
             (name, partition.id)
             for name, topic in topics.items()
@@ -164,6 +165,18 @@ def rows(admin: AdminClient, cluster_id: str, time_ms: int) -> Iterator[Snapshot
                 racks = [replica.rack for replica in partition.replicas]
                 identified = (name, _kafka_text(topic.topic_id), partition.id, racks, time_ms)
                 yield dict(zip(ROW, (*identified, ends.get((name, partition.id)), cluster_id), strict=True))
+
+
+def _unless_gone(described: Any) -> Any:
+    """Return the description of a topic; None: it was deleted since topics were listed."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        return described.result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
+        return None
 
 
 def _kafka_text(topic_id: object) -> str:

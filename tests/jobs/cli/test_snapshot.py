@@ -118,6 +118,16 @@ def test_a_row_for_each_partition_with_the_id_as_kafka_writes_it():
     ]
 
 
+def test_a_topic_that_is_deleted_while_topics_are_described_is_not_there(monkeypatch):
+    whole, described = list(cluster_snapshot.rows(Cluster(), "C", 5)), Cluster._topic
+    gone = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    monkeypatch.setattr(Cluster, "_topic", lambda self, name: gone if name == "pay" else described(self, name))
+    assert list(cluster_snapshot.rows(Cluster(), "C", 5)) == whole[:2]
+    monkeypatch.setattr(Cluster, "_topic", lambda self, name: REFUSED)
+    with pytest.raises(KafkaException):
+        list(cluster_snapshot.rows(Cluster(), "C", 5))
+
+
 def test_settings_and_features_are_rows_without_a_topic(cluster):
     warnings = []
     rows = taken(warn=warnings.append)
