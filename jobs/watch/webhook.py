@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -20,6 +20,8 @@ from jobs.watch.events import FindingEvent
 
 TIMEOUT_S: Final = 5.0
 """How long a receiver may take: the watch waits meanwhile."""
+CLOSE_S: Final = 10.0
+"""How long a watch that ends waits for a receiver: of one that does not answer each finding would take a time-out."""
 ALERTS_PATH: Final = "/api/v2/alerts"
 """The path of Alertmanager's API that takes alerts."""
 SLACK: Final = "hooks.slack.com"
@@ -50,6 +52,7 @@ class Webhook:
         self._repeated_s = clock()
         # One thread: an end must not arrive before its begin.
         self._sender = ThreadPoolExecutor(1)
+        self._sent: set[Future[None]] = set()
 
     def post(self, event: FindingEvent) -> None:
         """Send what happened with a finding; return at once."""
@@ -69,15 +72,21 @@ class Webhook:
             self._send(alerts)
 
     def close(self) -> None:
-        """Wait for what is still to be sent."""
-        self._sender.shutdown()
+        """Wait for what is still to be sent, as long as a receiver that answers needs."""
+        _, late = wait(self._sent.copy(), CLOSE_S)
+        self._sender.shutdown(cancel_futures=True)
+        if late:
+            self._warn(f"{len(late)} findings were not posted: the receiver takes too long, and the watch has ended")
 
     def _send(self, body: object) -> None:
         request = Request(self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
-        self._sender.submit(_post, request).add_done_callback(self._note_failure)
+        sent = self._sender.submit(_post, request)
+        self._sent.add(sent)
+        sent.add_done_callback(self._note_failure)
 
     def _note_failure(self, sent: Future[None]) -> None:
-        error = sent.exception()
+        self._sent.discard(sent)
+        error = None if sent.cancelled() else sent.exception()
         if error is not None:
             self._warn(f"a finding was not posted: {error}")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.errors import UsageError
 from coordinator_core.records import LogPosition
+from jobs.watch import webhook
 from jobs.watch.events import CLUSTER, FindingEvent
 from jobs.watch.webhook import REPEAT_S, Webhook
 
@@ -134,6 +135,17 @@ def test_what_is_not_taken_is_a_warning(finding: FindingRow) -> None:
     with receiver(500) as (address, _):
         (warning,) = post(address, FindingEvent(KEY, finding, "began"))
     assert warning.startswith("a finding was not posted: HTTP Error 500")
+
+
+def test_a_watch_that_ends_does_not_wait_for_a_receiver_that_never_answers(
+    finding: FindingRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = Event()
+    monkeypatch.setattr(webhook, "_post", lambda request: answers.wait(0.5))
+    monkeypatch.setattr(webhook, "CLOSE_S", 0.0)
+    assert post("http://127.0.0.1/never", *[FindingEvent(KEY, finding, "began")] * 50) == [
+        "50 findings were not posted: the receiver takes too long, and the watch has ended"
+    ]
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://[", "http://", "https:///path"])
