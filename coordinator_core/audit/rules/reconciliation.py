@@ -17,7 +17,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET, Rule
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.held_units import STREAMS_KIND, EpochKind
+from coordinator_core.history.held_units import CONSUMER_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.history.holdings import Held, Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
@@ -102,9 +102,12 @@ def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
     if knows_target and before.epoch < epoch < target and not by_one:
         detail = f"member epoch {epoch} after {before.epoch}, assignment epoch {target}"
         judged.broken(Rule.MEMBER_EPOCH_NOT_THE_TARGETS, step.at, member_id, detail)
-    # In share groups alone a record of the same epoch leaves the epoch before as it was.
-    expected = before.previous if epoch == before.epoch and not step.kind.exclusive else before.epoch
-    if member.previous_member_epoch != expected:
+    # In share groups a record of the same epoch leaves the epoch before as it was; so does one of a broker of 4.2 that
+    # asks a consumer for what it no longer subscribes to: such brokers do not write when a target was computed.
+    is_same = epoch == before.epoch
+    expected = before.previous if is_same and not step.kind.exclusive else before.epoch
+    may_stay = is_same and step.kind is CONSUMER_KIND and not state.assignment_timestamp
+    if member.previous_member_epoch not in (expected, before.previous if may_stay else expected):
         detail = f"previous member epoch {member.previous_member_epoch}, but it was at {expected}"
         judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
 

@@ -104,6 +104,15 @@ def a_member_never_saw_its_assignment(log: GroupLog) -> Records:
     return [log.classic(at, [member], protocol="cooperative-sticky") for at, member in enumerate(members, 1)]
 
 
+def a_broker_of_4_2_asks_for_what_is_no_longer_subscribed(log: GroupLog) -> Records:
+    """The member stays at its epoch, and so does the epoch before; its acknowledgement is of the same epoch, too."""
+    join = [log.member("m1"), log.epoch(2), log.target("m1", {"t": [0]}), log.target_epoch(2, 0)]
+    join = at_once([*join, log.current("m1", 2, {"t": [0]})])
+    changed = [log.member("m1", subscribedTopicNames=["u"]), log.current("m1", 2, {}, {"t": [0]}, 1)]
+    changed[1] = changed[1]._replace(value={**(changed[1].value or {}), "previousMemberEpoch": 0})
+    return [*join, *at_once(changed), log.current("m1", 2)]
+
+
 def a_plugin_stores_the_description_of_a_topology(log: GroupLog) -> Records:
     """Kafka 4.4 writes the group's epoch again, with the topology epoch that the plugin stored."""
     join = [
@@ -130,6 +139,7 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_generation_is_written_again_for_a_static_member,
     a_classic_group_without_members_is_converted,
     an_empty_group_is_forgotten_and_begins_again,
+    a_broker_of_4_2_asks_for_what_is_no_longer_subscribed,
     a_plugin_stores_the_description_of_a_topology,
 )
 
