@@ -22,7 +22,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, tombstone, violation
-from coordinator_core.records import AnyRecord
+from coordinator_core.records import AnyRecord, RecordType
 
 Partitions = dict[str, list[int]]
 """Topic id (streams: subtopology id) to partitions, both in the order of the record."""
@@ -133,7 +133,9 @@ def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRec
         return _end_group(state, record)
     before, epoch = state.group_epoch, value["epoch"]
     state.group_epoch = epoch
-    state.metadata_hash = value.get("metadataHash", 0)
+    # A consumer group's record leaves out the hash 0; without a hash are those of KIP-1071, and of share groups in 4.0.
+    none = 0 if record.type == RecordType.CONSUMER_GROUP_METADATA else None
+    state.metadata_hash = value.get("metadataHash", none)
     if before is not None and epoch < before > INITIAL_EPOCH:
         return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
     return NO_VIOLATIONS

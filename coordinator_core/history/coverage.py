@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator_core.records import LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
+
+OF_4_0: Final = 9
+"""SHARE_GROUP_PARTITION_METADATA, which no release has but that of the early access of share groups."""
 
 
 def ignored_in_words(place: str, record_type: int, first: int, records: int | None = None) -> str:
     """Return in words that a log partition has records of a type that has no schema, the ``first`` at this offset."""
     some = "records" if records is None else "1 record" if records == 1 else f"{records} records"
+    whose = "no broker of a release that is known here writes it"
+    if record_type == OF_4_0 and place.startswith(GROUP_LOG):
+        whose = "only brokers of Kafka 4.0 write it, of the topics that a share group saw (early access)"
     return (
-        f"{place} has {some} of type {record_type}, the first at offset {first}: no broker of a release that is known "
-        "here writes it; a broker that does not know a type ignores its records, and so does this answer (KIP-915)"
+        f"{place} has {some} of type {record_type}, the first at offset {first}: {whose}; a broker that does not know "
+        "a type ignores its records, and so does this answer (KIP-915)"
     )
 
 

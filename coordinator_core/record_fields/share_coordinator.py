@@ -50,9 +50,9 @@ class ShareSnapshotValue(TrailingBytes, UnknownTaggedFields):
     """Records from the start offset on whose delivery is done, -1 unknown (KIP-1226). Tagged: absent unless it was
     written.
     """
-    createTimestamp: int
+    createTimestamp: NotRequired[int]
     """When the snapshot was first made, ms."""
-    writeTimestamp: int
+    writeTimestamp: NotRequired[int]
     """When it was written, ms."""
     stateBatches: list[ShareSnapshotStateBatch]
     """Runs of offsets in one delivery state."""

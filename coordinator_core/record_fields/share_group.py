@@ -51,8 +51,8 @@ class ShareGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
 
     epoch: int
     """Group epoch."""
-    metadataHash: int
-    """Hash of the subscribed topics and their partitions, signed; 0 or absent: none."""
+    metadataHash: NotRequired[int]
+    """Hash of the subscribed topics and their partitions, signed; 0: none; absent: a broker of 4.0."""
     _type: NotRequired[Literal["ShareGroupMetadataValue"]]
     """In no record: it sets this type apart."""
 

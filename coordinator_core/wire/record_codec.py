@@ -195,7 +195,8 @@ def _encode(message: Message, version: int, fields: Mapping[str, Any], out: byte
     trailing: bytes = fields.get(TRAILING_BYTES, b"")
     if trailing:
         fields = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
-    if message.short is not None and not any(field.optional and field.name in fields for field in message.fields):
+    optional = [field.name for field in message.fields if field.optional]
+    if message.short is not None and optional and not any(name in fields for name in optional):
         message = message.short
     try:
         writer(layout(message, version))(out, fields)

@@ -5,14 +5,15 @@ vocabulary: ``type`` (a primitive, ``struct``, or ``[]`` and the type of the ele
 struct), ``versions`` (absent: all of the message), ``nullable`` (true or versions), ``tag`` (a tagged field, KIP-482),
 ``default`` (what Kafka reads where the field is absent, and leaves out of its JSON) and ``about``. ``flexible`` gives
 the versions with compact lengths and tagged fields. An ``optional`` field is absent in another layout of the same
-version, as two documents or early releases have given one number to both.
+version, as two documents or early releases have given one number to both; ``shortType`` is the type of a field there,
+where it is another one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -47,13 +48,15 @@ class Field:
     about: str
     fields: tuple[Field, ...]
     optional: bool = False
+    short_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
     """One key, value or embedded blob in all its versions.
 
-    ``short`` is the other layout of the same versions, without the optional fields; None: all have one layout.
+    ``short`` is the other layout of the same versions, without the optional fields, and with their short types; None:
+    all have one layout.
     ``early`` is the layout that an early access of Kafka (3.7: KIP-848) wrote under the same version; None: none.
     """
 
@@ -229,8 +232,9 @@ def _message(source: Source) -> Message:
     versions = _versions(source["versions"], range(0, 1 << 15))
     flexible = _versions(source["flexible"], versions)
     fields = _fields(source["fields"], versions)
-    needed = tuple(field for field in fields if not field.optional)
-    short = Message(source["name"], versions, flexible, needed) if len(needed) < len(fields) else None
+    needed = tuple(replace(field, type=field.short_type or field.type) for field in fields if not field.optional)
+    is_other = len(needed) < len(fields) or any(field.short_type for field in fields)
+    short = Message(source["name"], versions, flexible, needed) if is_other else None
     early = Message(source["name"], versions, flexible, _fields(source.get("earlyAccess", []), versions))
     return Message(source["name"], versions, flexible, fields, short, early if early.fields else None)
 
@@ -253,6 +257,7 @@ def _field(source: Source, within: range) -> Field:
         about=source["about"],
         fields=_fields(source.get("fields", []), versions),
         optional=source.get("optional", False),
+        short_type=source.get("shortType"),
     )
 
 

@@ -68,7 +68,8 @@ def on_share_target(
     state, member_id = judged.group.state, record.key["memberId"]
     if record.value is None or before is None or not isinstance(state, ShareGroup):
         return
-    if not judged.facts.knows(SHARE_STATE):
+    # Brokers of 4.0 (early access) record no share state with a group, and no hash of its topics.
+    if not judged.facts.knows(SHARE_STATE) or state.metadata_hash is None:
         return
     ready = state.state_partitions.initialized if state.state_partitions is not None else {}
     for topic_id, partitions in state.targets[member_id].items():

@@ -93,7 +93,7 @@ def topics_used(
     if history is None or not len(history):
         return TOPICS_MISSING
     if state.metadata_hash is None:
-        return "metadata hash: the record of the group's epoch is not in the log"
+        return "metadata hash: the record of the group's epoch is not in the log, or has none"
     matching = matching_hash(history, state.metadata_hash, names, at.timestamp_ms, settings.clock_slack_ms)
     if matching is None and at.timestamp_ms < 0:
         return "topics of that time: records without times do not say which of their versions was used"

@@ -53,7 +53,7 @@ class SharePartitionState:
     ``delivery_complete_count`` counts the offsets from there on that need no delivery any more (KIP-1226), -1 where
     that is not known. ``batches`` are the offsets with a known delivery state; ``is_whole``: no other offset has one.
     ``at`` is the last record. ``state_epoch``, and the times of the snapshot that the state goes back to, are None
-    where no snapshot was seen.
+    where no snapshot was seen; snapshots of 4.0 have no times.
     """
 
     snapshot_epoch: int
@@ -129,8 +129,8 @@ def _snapshot(value: ShareSnapshotValue, at: LogPosition, merge: Merge) -> Share
         merge(None, state_batches(value["stateBatches"]), UNSET),
         at,
         True,
-        value["createTimestamp"],
-        value["writeTimestamp"],
+        value.get("createTimestamp"),
+        value.get("writeTimestamp"),
     )
 
 

@@ -141,21 +141,16 @@ def _internal_topic(value: StreamsGroupTopologyTopicInfo) -> InternalTopic:
 
 def _group_metadata(state: StreamsGroup, record: StreamsGroupMetadataRecord) -> Violations:
     value = record.value
-    violations = apply_group_epoch(state, record)
-    if value is None:
-        return violations
-    absent = -1 if "lastAssignmentConfigs" in value else None  # Kafka 4.1 writes neither of the two
-    state.validated_topology_epoch = value.get("validatedTopologyEpoch", absent)
-    state.last_assignment_configs = _pairs(value.get("lastAssignmentConfigs") or [])
-    stored, failed = NO_DESCRIPTION
-    state.description_epochs = (
-        value.get("storedDescriptionTopologyEpoch", stored),
-        value.get("failedDescriptionTopologyEpoch", failed),
-    )
-    if "metadataHash" not in value:
-        # The handler of all types takes a missing hash for 0, which is a hash: records of KIP-1071 have none.
-        state.metadata_hash = None
-    return violations
+    if value is not None:
+        absent = -1 if "lastAssignmentConfigs" in value else None  # Kafka 4.1 writes neither of the two
+        state.validated_topology_epoch = value.get("validatedTopologyEpoch", absent)
+        state.last_assignment_configs = _pairs(value.get("lastAssignmentConfigs") or [])
+        stored, failed = NO_DESCRIPTION
+        state.description_epochs = (
+            value.get("storedDescriptionTopologyEpoch", stored),
+            value.get("failedDescriptionTopologyEpoch", failed),
+        )
+    return apply_group_epoch(state, record)
 
 
 def _partition_metadata(state: StreamsGroup, record: StreamsGroupPartitionMetadataRecord) -> Violations:

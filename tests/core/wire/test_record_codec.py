@@ -20,6 +20,7 @@ from coordinator_core.errors import (
     UnknownTypeError,
     UnknownVersionError,
 )
+from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE
 from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.record_codec import (
     DecodedRecord,
@@ -256,6 +257,36 @@ def test_unknown_types_and_versions_have_no_encoding() -> None:
         encode_value(1, 5, {})
     with pytest.raises(SchemaError):
         encode_key(2, {}, Family.METADATA)
+
+
+@pytest.mark.parametrize(
+    ("record_type", "family", "written", "fields"),
+    [
+        (RecordType.SHARE_GROUP_METADATA, Family.GROUP, "00000000000500", {"epoch": 5}),
+        (
+            SHARE_SNAPSHOT,
+            Family.SHARE,
+            "000000000000000000000000ffffffffffffffff0100",
+            {"snapshotEpoch": 0, "stateEpoch": 0, "leaderEpoch": 0, "startOffset": -1, "stateBatches": []},
+        ),
+        (
+            SHARE_UPDATE,
+            Family.SHARE,
+            "000000000000000000000000000000e80200000000000000e800000000000000e90200010000",
+            {
+                "snapshotEpoch": 0,
+                "leaderEpoch": 0,
+                "startOffset": 232,
+                "stateBatches": [{"firstOffset": 232, "lastOffset": 233, "deliveryState": 2, "deliveryCount": 1}],
+            },
+        ),
+    ],
+)
+def test_share_groups_of_4_0s_early_access_are_read(
+    record_type: int, family: Family, written: str, fields: Fields
+) -> None:
+    """Kafka 4.0.0 wrote these bytes: later snapshots have longer epochs, and times."""
+    assert decode_value(bytes.fromhex(written), record_type, family) == (0, fields)
 
 
 def test_a_record_of_3_7s_early_access_is_told_from_one_that_is_damaged():

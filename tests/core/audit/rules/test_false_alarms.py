@@ -104,6 +104,22 @@ def a_member_never_saw_its_assignment(log: GroupLog) -> Records:
     return [log.classic(at, [member], protocol="cooperative-sticky") for at, member in enumerate(members, 1)]
 
 
+def a_share_group_of_4_0_has_no_share_state(log: GroupLog) -> Records:
+    """Its early access of share groups records neither the partitions that have a state nor a hash of the topics."""
+    join = [
+        log.share_member("m1"),
+        log.record(RecordType.SHARE_GROUP_METADATA, {"epoch": 1}),
+        log.record(
+            RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+            {"topicPartitions": [{"topicId": A, "partitions": [0]}]},
+            memberId="m1",
+        ),
+        log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 1}),
+        log.share_current("m1", 1, {A: [0]}),
+    ]
+    return at_once(join)
+
+
 def a_broker_of_4_2_asks_for_what_is_no_longer_subscribed(log: GroupLog) -> Records:
     """The member stays at its epoch, and so does the epoch before; its acknowledgement is of the same epoch, too."""
     join = [log.member("m1"), log.epoch(2), log.target("m1", {"t": [0]}), log.target_epoch(2, 0)]
@@ -139,6 +155,7 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_generation_is_written_again_for_a_static_member,
     a_classic_group_without_members_is_converted,
     an_empty_group_is_forgotten_and_begins_again,
+    a_share_group_of_4_0_has_no_share_state,
     a_broker_of_4_2_asks_for_what_is_no_longer_subscribed,
     a_plugin_stores_the_description_of_a_topology,
 )
