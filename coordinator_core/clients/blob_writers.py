@@ -236,6 +236,7 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         _data(EMPTY, sticky=EMPTY, custom=ANY),
         assigns_sorted=True,
     ),
+    "aiokafka custom": BlobWriter(KnownClient.AIOKAFKA, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True),
     "kafka-python": BlobWriter(
         KnownClient.KAFKA_PYTHON,
         "3 or later",
@@ -244,6 +245,9 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         0,
         _KAFKA_PYTHON_GIVES,
         assigns_sorted=True,
+    ),
+    "kafka-python custom": BlobWriter(
+        KnownClient.KAFKA_PYTHON, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True
     ),
     "kafka-python cooperative": BlobWriter(
         KnownClient.KAFKA_PYTHON,

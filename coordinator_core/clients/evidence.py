@@ -14,6 +14,7 @@ from typing import Final
 from coordinator_core.clients.blob_writers import CUSTOM, OWN_PROTOCOLS, WRITERS, BlobWriter, Data, Rack
 from coordinator_core.clients.known_clients import (
     DEFAULTS,
+    OTHER_CLIENTS,
     UNKNOWN_CLIENT,
     ClientCertainty,
     KnownClient,
@@ -107,6 +108,8 @@ def decide(
     """
     fitting = [WRITERS[name] for name in WRITERS if name in writers]
     clients = _clients(fitting)
+    if client_id in OTHER_CLIENTS:
+        return UNKNOWN_CLIENT
     if len(clients) < 2:
         return _told(clients, clients, fitting, client_id)
     chosen = _by_defaults(fitting, clients, client_id, session_timeout_ms, rebalance_timeout_ms)

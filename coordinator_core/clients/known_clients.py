@@ -61,9 +61,11 @@ DEFAULTS: Final[Mapping[KnownClient, Defaults]] = {
     KnownClient.KAFKA_GO: Defaults(re.compile(r".+@.+ \(github\.com/segmentio/kafka-go\)"), 30_000, 30_000),
     KnownClient.KAFKAJS: Defaults(re.compile("kafkajs"), 30_000, 60_000),
     KnownClient.PLATFORMATIC: Defaults(re.compile(""), 60_000, 102_000),
-    KnownClient.AIOKAFKA: Defaults(re.compile(r"aiokafka-(?P<version>\d.*)"), 10_000, None),
+    KnownClient.AIOKAFKA: Defaults(re.compile(r"aiokafka-(?P<version>\d.*)|faust-\d.*"), 10_000, None),
     KnownClient.KAFKA_PYTHON: Defaults(re.compile(r"kafka-python-(?P<version>\d.*)"), 45_000, 300_000),
 }
+OTHER_CLIENTS: Final = frozenset(("kafka-node-client", "no-kafka-client"))
+"""The default client ids of clients that write as known ones do, and are none of them."""
 
 
 class Told(NamedTuple):
@@ -96,7 +98,7 @@ ABOUT: Final[Mapping[KnownClient, str]] = {
     KnownClient.KAFKA_GO: "segmentio/kafka-go",
     KnownClient.KAFKAJS: "kafkajs",
     KnownClient.PLATFORMATIC: "@platformatic/kafka",
-    KnownClient.AIOKAFKA: "aiokafka",
+    KnownClient.AIOKAFKA: "aiokafka, Faust",
     KnownClient.KAFKA_PYTHON: "kafka-python",
 }
 """What each is, or is known as."""

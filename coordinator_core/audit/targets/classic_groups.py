@@ -214,7 +214,7 @@ class ClassicAudit:
         One that breaks nothing may still differ from what the client computes, if its assignor has one result.
         """
         broken = self._broken()
-        can_be_computed = {attempt.client for attempt in attempts} >= {*self.clients}
+        can_be_computed = bool(self.clients) and {attempt.client for attempt in attempts} >= {*self.clients}
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
             listed = next((attempt for attempt in attempts if _may_be_relisted(attempt, self.logged)), None)
             return self._differs(attempts) if listed is None else self._relisted(listed)

@@ -52,6 +52,8 @@ def leader_clients(value: GroupMetadataValue) -> tuple[str, ...]:
         return _profiles(writers)
     writers = narrowed(writers, subscription_writers(protocol, leader["subscription"]))
     told = decide(writers, leader["clientId"], leader["sessionTimeout"], leader.get("rebalanceTimeout"))
+    if not told.clients:
+        return ()
     likely = frozenset(name for name in writers if WRITERS[name].client in told.clients)
     return tuple(dict.fromkeys((*_profiles(likely), *_profiles(writers))))
 
@@ -63,7 +65,7 @@ def _profiles(writers: frozenset[str]) -> tuple[str, ...]:
 
 def is_java(clients: tuple[str, ...]) -> bool:
     """Whether it was Kafka's own client, of whatever release."""
-    return all(client in JAVA_CLIENTS for client in clients)
+    return bool(clients) and all(client in JAVA_CLIENTS for client in clients)
 
 
 def with_assignor(clients: tuple[str, ...], protocol: str) -> tuple[str, ...]:

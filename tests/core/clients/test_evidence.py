@@ -199,6 +199,18 @@ def test_default_timeouts_decide_between_old_and_new_writers() -> None:
     )
 
 
+@pytest.mark.parametrize("client_id", ["kafka-node-client", "no-kafka-client"])
+def test_a_client_that_names_itself_as_another_is_none_of_those_that_write_alike(client_id: str) -> None:
+    wrote = subscription_writers("range", subscription(0, None))
+    assert decide(wrote, client_id, 30_000, 60_000) == UNKNOWN_CLIENT
+
+
+def test_an_assignor_of_an_application_may_be_of_any_client_that_takes_the_version_from_it() -> None:
+    data = b"\x00\x04" + subscription(0, b"{}")[2:]
+    assert decide(subscription_writers("own", data), "app", 1, 2).certainty is ClientCertainty.SEVERAL
+    assert decide(subscription_writers("own", data), "faust-0.15.3", 1, 2).client is KnownClient.AIOKAFKA
+
+
 @pytest.mark.parametrize("client", KnownClient)
 def test_each_client_has_defaults_and_writes_something(client: KnownClient) -> None:
     assert client in DEFAULTS
@@ -216,6 +228,7 @@ def test_default_client_ids() -> None:
         "": KnownClient.PLATFORMATIC,
         "aiokafka-0.14.0": KnownClient.AIOKAFKA,
         "kafka-python-3.0.12": KnownClient.KAFKA_PYTHON,
+        "faust-0.15.3": KnownClient.AIOKAFKA,
         "orders": None,
     }
     assert {client_id: default_client(client_id) for client_id in ids} == ids

@@ -228,6 +228,19 @@ def test_a_leader_may_deal_partitions_as_a_broker_lists_them() -> None:
         assert ("a broker lists partitions" in (row.fitted or "")) == (verdict is Verdict.EQUIVALENT)
 
 
+def test_what_an_unknown_client_assigns_is_not_held_against_others() -> None:
+    """It may have an assignor of its own under a name that others use."""
+    for first, second, verdict in (
+        ([0, 1], [2], Verdict.IDENTICAL),
+        ([2, 1], [0], Verdict.SOUND),
+        ([0, 1], [1, 2], Verdict.INVALID),
+    ):
+        both = kafkajs_member("a", first), kafkajs_member("b", second)
+        unknown = [written | {"clientId": "kafka-node-client"} for written in both]
+        [row] = audited(generation(1, GROWN_AT + 20_000, "a", *unknown))
+        assert (row.verdict, row.client) == (verdict, "unknown")
+
+
 def sticky(number: int, first: list[int], second: list[int]) -> CoordinatorRecord:
     both = (member(m, {"orders": own}, user_data=FIRST_TIME) for m, own in (("a", first), ("b", second)))
     return generation(number, GROWN_AT + 20_000 * number, "a", *both, protocol="cooperative-sticky")
