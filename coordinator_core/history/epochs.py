@@ -308,9 +308,8 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
     state = _group(writer)
     names = kind.subscribed(state, writer.topics)
     last = open_history.epoch
-    # What is compared with the epoch before proves nothing where another one may lie between.
-    hash_before = None if last is None or open_history.past.doubt is not None else last.metadata_hash
-    used = topics_used(writer.topics, hash_of_topics(record, state, hash_before), names, at)
+    metadata_hash = hash_of_topics(record, state, is_whole=open_history.past.doubt is None)
+    used = topics_used(writer.topics, metadata_hash, names, at)
     if last is not None and last.epoch == value["epoch"]:
         _take_topics(writer, last, used, names)
         last.state = _opening_state(state)

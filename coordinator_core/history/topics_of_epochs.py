@@ -43,11 +43,11 @@ class Used(NamedTuple):
     version: int
 
 
-def hash_of_topics(record: GroupEpochRecord, state: object, before: int | None) -> int | None:
+def hash_of_topics(record: GroupEpochRecord, state: object, *, is_whole: bool) -> int | None:
     """Return the metadata hash that group metadata has of the subscribed topics; None: it has none, or does not say.
 
     The record of a consumer group leaves out the hash 0. Brokers before 4.1 write no hash at all, but what they know of
-    the topics in a record of its own: where the epoch ``before`` has a hash and no such record came, it is 0.
+    the topics in a record of its own: where no such record came, and ``is_whole``, none can be missing, it is 0.
 
     Brokers of 4.1 write 0 when a member of a streams group leaves, whatever the topics are. Only they write a streams
     group with neither its validated topology nor its configurations.
@@ -56,7 +56,7 @@ def hash_of_topics(record: GroupEpochRecord, state: object, before: int | None) 
     if value is None:
         return None
     metadata_hash = value.get("metadataHash")
-    if metadata_hash is None and before is not None and isinstance(state, ConsumerGroup):
+    if metadata_hash is None and is_whole and isinstance(state, ConsumerGroup):
         return NO_TOPICS_HASH if state.subscription_metadata is None else None
     is_streams = record.type == RecordType.STREAMS_GROUP_METADATA
     is_of_4_1 = is_streams and not {"validatedTopologyEpoch", "lastAssignmentConfigs"} & value.keys()

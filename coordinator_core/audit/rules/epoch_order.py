@@ -70,7 +70,7 @@ def on_epoch(kind: EpochKind, judged: JudgedGroup, record: GroupEpochRecord, epo
     operation.joining.clear()
     epoch = value["epoch"]
     judged.arrived(epoch, at)
-    metadata_hash = hash_of_topics(record, judged.group.state, epochs.metadata_hash or None)
+    metadata_hash = hash_of_topics(record, judged.group.state, is_whole=bool(epochs.metadata_hash))
     _metadata_hash(kind, judged, metadata_hash, epochs.metadata_hash, at)
     # A later value of an epoch is seen by replay, which tells of one that went back.
     if not known or before is None or epoch < before:
