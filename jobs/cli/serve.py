@@ -202,7 +202,7 @@ class ServedWatch:
                 while not self._stop.is_set():
                     following.tell_round(tell)
                     self._stop.wait(PAUSE_S if is_folder else 0)
-        except CoordinatorAuditError as error:
+        except (CoordinatorAuditError, OSError) as error:
             console.warn(f"the watch ended: {error}")
         finally:
             # Also after an error: the page waits for it before it answers.

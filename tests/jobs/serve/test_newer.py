@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -24,7 +25,7 @@ from jobs.report.data import GroupDetail
 from jobs.serve import from_logs
 from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.group_times import GroupTimes
-from jobs.serve.newer import history_with_newer, with_newer, with_newer_offsets
+from jobs.serve.newer import NOTHING_NEWER, history_with_newer, with_newer, with_newer_offsets
 from jobs.serve.served_rows import ServedOffset
 from jobs.serve.site import GroupsAsked, Packed, ServedPlace, Site
 from jobs.settings import load
@@ -174,6 +175,21 @@ def test_serve_follows_a_folder_that_grows(tmp_path: Path) -> None:
             time.sleep(0.05)
         (whole,) = (history for history in histories(tmp_path) if history.group_id == GROUP)
         assert asked_group(place)["line"]["rebalances"] == len(whole.rebalances) > before["line"]["rebalances"]
+
+
+def test_a_watch_that_may_not_read_a_segment_says_so_and_the_page_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next(growing(tmp_path, 1))
+    said: list[str] = []
+    refused = PermissionError(13, "Permission denied", "00000000000000000000.log")
+    monkeypatch.setattr(GrowingLogs, "begin", Mock(side_effect=refused))
+    monkeypatch.setattr(SaidBefore.obj, "warn", said.append)
+    with closing(ServedWatch(str(tmp_path), AnswerSource(context=cast("Any", SaidBefore()), log=[tmp_path]))) as watch:
+        assert watch.newer() is NOTHING_NEWER
+    (text,) = said
+    assert text.startswith("the watch ended: ")
+    assert "Permission denied" in text
 
 
 def asked_group(place: ServedPlace) -> Any:
