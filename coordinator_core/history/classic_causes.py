@@ -177,7 +177,8 @@ def connect_causes(open_history: OpenHistory, step: Transition, work: set[WorkUn
 
 def config_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
     """Return a cause for each Connect worker that comes back without what it was assigned (see ``DistributedHerder``:
-    it forces a rebalance), and one where the leader could not read what another worker had read.
+    it forces a rebalance), and one where the leader could not read what another worker had read: it has all join again
+    once it has, and only where it still has not then, their config topics differ.
 
     A worker reads its config topic to the end before it runs an assignment or joins.
     """
@@ -194,11 +195,20 @@ def config_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list
         if joined.config_offset is not None and due is not None and joined.config_offset < due:
             detail = f"it came back with config offset {joined.config_offset} after it was assigned at {due}"
             causes.append(cause(CauseKind.CONFIGS_DIFFER, at, member=member_id, detail=detail))
-    if any(each.is_mismatch for each in before.values()):
-        offsets = {member_id: subscription(old, member).config_offset for member_id, member in old.members.items()}
-        ahead = max(offsets, key=lambda member_id: -1 if offsets[member_id] is None else offsets[member_id] or 0)
-        detail = f"the leader could not read its config topic up to offset {offsets[ahead]}, which this worker has read"
-        causes.append(cause(CauseKind.CONFIGS_DIFFER, at, member=ahead, detail=detail))
+    offsets = {member_id: subscription(old, member).config_offset for member_id, member in old.members.items()}
+    known = {member_id: offset for member_id, offset in offsets.items() if offset is not None}
+    if known and any(each.is_mismatch for each in before.values()):
+        ahead = max(known, key=lambda member_id: known[member_id])
+        leader = new.members.get(old.leader or "")
+        has_read = None if leader is None else subscription(new, leader).config_offset
+        if has_read is not None and has_read < known[ahead]:
+            detail = (
+                f"the leader could not read its config topic up to offset {known[ahead]}, which this worker has read"
+            )
+            causes.append(cause(CauseKind.CONFIGS_DIFFER, at, member=ahead, detail=detail))
+        else:
+            detail = f"the leader had not read its config topic up to offset {known[ahead]} yet when it assigned"
+            causes.append(cause(CauseKind.CONNECTORS_CHANGED, at, detail=detail))
     return causes
 
 

@@ -224,6 +224,7 @@ def worker(
     had: dict[str, list[int]] | None = None,
     revoked: dict[str, list[int]] | None = None,
     delay: int = 0,
+    error: int = 0,
 ) -> Fields:
     """A Connect worker (incremental): what it had when it joined, what it gets and what it has to give up.
 
@@ -234,7 +235,7 @@ def worker(
         return None if of is None else [{"connector": name, "tasks": tasks} for name, tasks in of.items()]
 
     def assignment(new: dict[str, list[int]] | None, revoked: dict[str, list[int]] | None, delay: int) -> bytes:
-        fields = {"error": 0, "leader": "w1", "leaderUrl": "u", "configOffset": offset, "delay": delay}
+        fields = {"error": error, "leader": "w1", "leaderUrl": "u", "configOffset": offset, "delay": delay}
         return encode_blob(
             "ConnectProtocolAssignment", 1, {**fields, "assignment": work(new), "revoked": work(revoked)}
         )

@@ -496,6 +496,18 @@ def test_connect_workers_have_connectors_and_tasks():
     assert roles == {("connector", "c", -1), ("task", "c", 0), ("task", "c", 1)}
 
 
+@pytest.mark.parametrize(("reads", "found"), [(12, "connectors_changed"), (10, "configs_differ")])
+def test_a_leader_that_has_not_read_its_config_topic_yet_has_all_join_again(reads: int, found: str) -> None:
+    """Its assignments say so (CONFIG_MISMATCH). Only where it cannot read on, its topic is another one."""
+    group = {"protocolType": "connect"}
+    log = born(GroupLog()).write(
+        generation(1, {"w1": worker(10, {}, error=1), "w2": worker(12, {}, error=1)}, "compatible", **group)
+    )
+    log.write(generation(2, {"w1": worker(reads, {}), "w2": worker(12, {})}, "compatible", **group))
+    (cause,) = log.rebalances()[-1].causes
+    assert (cause.kind, cause.member_id) == (found, "w2" if found == "configs_differ" else None)
+
+
 @pytest.mark.parametrize("received", [True, False])
 def test_a_worker_that_never_received_its_assignment_has_not_lost_its_configurations(received: bool) -> None:
     """The next rebalance began before its SyncGroup request: it brings the assignment of before, and reads on."""
