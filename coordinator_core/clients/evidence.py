@@ -44,6 +44,8 @@ Java writes the letters of URLs (KIP-848's UUIDs), franz-go those with the paddi
 """
 
 
+FIRST_VERSION: Final = 0
+"""Of a subscription: topics and user data alone."""
 Writers = frozenset[str]
 """Names of writers."""
 EVERY_WRITER: Final[Writers] = frozenset(WRITERS)
@@ -139,6 +141,21 @@ def leader_client(value: GroupMetadataValue) -> Told:
         asked = narrowed(assignment_writers(protocol, blobs), asked)
     says = leader["clientId"], leader["sessionTimeout"], leader.get("rebalanceTimeout")
     return decide(asked, *says)
+
+
+def shows_itself(value: GroupMetadataValue) -> bool:
+    """Whether the leader of a generation shows which client it is, also among those that are not known here: by its
+    client id, by an assignor that only one client has, or by a subscription that has more than version 0, which any
+    client may write.
+    """
+    leader, protocol = value["leader"], value["protocol"] or ""
+    of_leader = (member for member in value["members"] if member["memberId"] == leader)
+    for member in of_leader:
+        writers = subscription_writers(protocol, member["subscription"])
+        named = default_client(member["clientId"], {WRITERS[name].client for name in writers})
+        is_first = all(WRITERS[name].subscription == FIRST_VERSION for name in writers)
+        return named is not None or (bool(writers) and (protocol in OWN_PROTOCOLS or not is_first))
+    return False
 
 
 def classic_writers(protocol_type: str | None, protocol: str | None, subscription: bytes) -> Writers:

@@ -142,7 +142,10 @@ CLIENTS_ASSIGN: Final = """
 led, each is tried; `fitted` names the first that gives the assignment.
 
 Assignors of applications are unknown, and the sticky assignors of sarama and franz-go depend on chance (Go's maps).
-Such an assignment is `sound` (`basis` invariants) if it breaks no rule of all assignments, else `invalid`:
+A leader with a client id of its own that writes version 0 of the subscription, as any client may, can be one that the
+table does not have, whatever the name of its assignor. An assignment that cannot be computed, or that such a leader
+made and none of the clients gives, is `sound` (`basis` invariants) if it breaks no rule of all assignments, else
+`invalid`:
 
 - no partition goes to two members, to a member that does not subscribe to it, or to one while another owns it;
 - each partition of a subscribed topic goes to a member;

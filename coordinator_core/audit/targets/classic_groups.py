@@ -52,6 +52,7 @@ from coordinator_core.audit.targets.soundness import (
     STICKY,
     Given,
     Joined,
+    beyond_topics,
     breaks_stickiness,
     breaks_subscriptions,
     given_to_nobody,
@@ -70,6 +71,7 @@ from coordinator_core.audit.targets.verdict import (
     undecided,
     verdict_row,
 )
+from coordinator_core.clients.evidence import shows_itself
 from coordinator_core.clients.known_clients import LEAVES_OUT_SHORT
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -211,10 +213,11 @@ class ClassicAudit:
     def _without_algorithm(self, attempts: Sequence[_Attempt]) -> TargetAuditRow:
         """The verdict on an assignment that cannot be computed: does it break what holds of all of its kind?
 
-        One that breaks nothing may still differ from what the client computes, if its assignor has one result.
+        One that breaks nothing may still differ from what the client computes, if its assignor has one result, and it
+        is surely that client: assignors of other clients may have the same name.
         """
         broken = self._broken()
-        can_be_computed = bool(self.clients) and {attempt.client for attempt in attempts} >= {*self.clients}
+        can_be_computed = {attempt.client for attempt in attempts} >= {*self.clients} and shows_itself(self.value)
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
             listed = next((attempt for attempt in attempts if _may_be_relisted(attempt, self.logged)), None)
             return self._differs(attempts) if listed is None else self._relisted(listed)
@@ -234,7 +237,8 @@ class ClassicAudit:
             [*breaks_stickiness(protocol, joined, logged, read, racks_first=racks_first)]
             for read in readers(self.clients or tuple(CLIENTS), protocol)
         ]
-        fewest = (min(texts, key=len, default=[]) for texts in (unread, unstuck))
+        beyond = [beyond_topics(logged, view.image) for view in self.views]
+        fewest = (min(texts, key=len, default=[]) for texts in (unread, unstuck, beyond))
         return [*breaks_subscriptions(joined, logged), *chain.from_iterable(fewest)]
 
     def _may_balance_racks(self) -> bool:

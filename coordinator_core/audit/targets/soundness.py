@@ -1,8 +1,9 @@
 """What holds of every assignment of a classic group of consumers, whichever client made it, and by whatever algorithm.
 
-Nothing goes to two, nothing to a member that does not subscribe to it, no partition of a subscribed topic to nobody,
-and none to a member while another one still owns it (KIP-429). Of sticky assignors (KIP-54) moreover: members that
-subscribe to the same have shares that differ by one at most, and no more is taken from them than that needs.
+Nothing goes to two, nothing to a member that does not subscribe to it, nothing that is not there, no partition of a
+subscribed topic to nobody, and none to a member while another one still owns it (KIP-429). Of sticky assignors (KIP-54)
+moreover: members that subscribe to the same have shares that differ by one at most, and no more is taken from them than
+that needs.
 """
 
 from __future__ import annotations
@@ -58,6 +59,16 @@ def given_to_nobody(protocol: str, joined: Joined, given: Given, image: TopicIma
         if topic in image.by_name
         for number in range(image.by_name[topic].partitions)
         if (topic, number) not in there
+    ]
+
+
+def beyond_topics(given: Given, image: TopicImage) -> list[str]:
+    """Name what is given of topics that there are, and is no partition of theirs."""
+    return [
+        f"{described(WorkUnit('', topic, number), str)}: given to {member}, and there is no such partition"
+        for member, work in given.items()
+        for topic, number in _partitions(work)
+        if topic in image.by_name and number >= image.by_name[topic].partitions
     ]
 
 

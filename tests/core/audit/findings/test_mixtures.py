@@ -11,7 +11,15 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.clients.known_clients import MIXTURES, Consequence, KnownClient, clients_named, mixtures_of
+from coordinator_core.clients.blob_writers import WRITERS
+from coordinator_core.clients.known_clients import (
+    ENDS_WITH_USER_DATA,
+    MIXTURES,
+    Consequence,
+    KnownClient,
+    clients_named,
+    mixtures_of,
+)
 from coordinator_core.history.rows import MembershipRow
 from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
@@ -148,6 +156,17 @@ def test_clients_that_would_not_work_together() -> None:
     assert found(classic(*same, leader="b")) == {}
     unknown = member("a", at(10), client="java"), member("b", at(10), client="unknown")
     assert found(classic(*unknown, leader="b")) == {}
+
+
+def test_kafka_go_reads_what_ends_with_the_user_data() -> None:
+    """Version 0 of the subscription, as sarama writes it that is configured for an older Kafka."""
+    leads = member("a", at(10), client="kafka-go")
+    of_today = next(writer.release for writer in WRITERS.values() if writer.client is KnownClient.SARAMA)
+    first = {writer.release for writer in WRITERS.values() if writer.subscription == 0}
+    assert first >= ENDS_WITH_USER_DATA
+    for release in (of_today, *ENDS_WITH_USER_DATA):
+        other = member("b", at(10), client="sarama", client_release=release)
+        assert (FindingKind.CLIENTS_CLASH in found(classic(leads, other, leader="a"))) is (release == of_today)
 
 
 def test_clients_that_did_not_work_together_while_both_were_there() -> None:

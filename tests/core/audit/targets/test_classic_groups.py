@@ -246,6 +246,42 @@ def sticky(number: int, first: list[int], second: list[int]) -> CoordinatorRecor
     return generation(number, GROWN_AT + 20_000 * number, "a", *both, protocol="cooperative-sticky")
 
 
+def simple_member(member_id: str, numbers: list[int], client_id: str) -> Fields:
+    """Of version 0, which any client may write."""
+    asked = {"topics": ["orders"], "userData": None}
+    given = {"assignedPartitions": [{"topic": "orders", "partitions": numbers}], "userData": None}
+    return member(member_id, {}) | {
+        "clientId": client_id,
+        "subscription": encode_blob("ConsumerProtocolSubscription", 0, asked),
+        "assignment": encode_blob("ConsumerProtocolAssignment", 0, given),
+    }
+
+
+@pytest.mark.parametrize(
+    ("client_id", "second", "verdict"),
+    [
+        ("sarama", [0, 2], Verdict.DIVERGENT),
+        ("my-app", [0, 2], Verdict.SOUND),  # ruby-kafka gives in the order of the answer to JoinGroup
+        ("my-app", [0, 1], Verdict.INVALID),
+        ("my-app", [0, 2, 9], Verdict.INVALID),
+    ],
+)
+def test_a_client_that_may_be_any_is_not_blamed_for_another_order(
+    client_id: str, second: list[int], verdict: Verdict
+) -> None:
+    both = simple_member("b", second, client_id), simple_member("a", [1], client_id)
+    [row] = audited(generation(1, GROWN_AT + 20_000, "b", *both, protocol="roundrobin"))
+    assert row.verdict is verdict
+
+
+def test_a_release_of_a_client_that_is_not_known_is_not_blamed_either() -> None:
+    """Its subscriptions are of a version to come."""
+    both = [member("a", {"orders": [0, 2]}), member("b", {"orders": [1]})]
+    new = [each | {"subscription": b"\x00\x09" + each["subscription"][2:]} for each in both]
+    [row] = audited(generation(1, GROWN_AT + 20_000, "a", *new))
+    assert row.verdict is Verdict.SOUND
+
+
 def test_another_result_as_good_is_another_clients_unless_the_leader_is_kafkas() -> None:
     right, other = ([0, 2], [1]), ([0, 1], [2])
     assert [row.verdict for row in audited(sticky(1, *right), sticky(2, *other))] == [
