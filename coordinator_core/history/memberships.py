@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_core.clients.known_clients import LEAVES_IF_NOT_POLLED
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import away_at, times_away
 from coordinator_core.durations import duration
@@ -91,7 +92,7 @@ def departure_hint(
         # Of a member whose beginning is not in the log, commits may be missing from before the first record of it.
         if not times or membership.missing is not None:
             return None
-        slow = _slow_poll(at.timestamp_ms - since_ms, membership.rebalance_timeout_ms)
+        slow = _slow_poll(membership, at.timestamp_ms - since_ms)
         return slow or (NO_COMMIT if open_history.commits else None)
     return _since_commit(at.timestamp_ms - last, session_timeout_ms, membership.instance_id, may_be_late=may_be_late)
 
@@ -114,13 +115,16 @@ def _since_commit(gap_ms: int, session_timeout_ms: int | None, instance_id: str 
     return f"{last}; one without new records commits none" if instance_id is None else f"{EXPIRED} {last}"
 
 
-def _slow_poll(waited_ms: int, rebalance_timeout_ms: int | None) -> str | None:
+def _slow_poll(membership: OpenMembership, waited_ms: int) -> str | None:
     """Return what it suggests that a member, so long after it got partitions, left without a commit; None: nothing.
 
-    Clients leave by themselves once they have not polled for max.poll.interval.ms, which they send as their rebalance
-    timeout (KIP-62). The record that shows it may come as much later as the others take to join again.
+    The record that shows it may come as much later as the others take to join again. What a client that does not watch
+    its application sends as its rebalance timeout says nothing of how often that polls.
     """
+    rebalance_timeout_ms, clients = membership.rebalance_timeout_ms, membership.told.clients
     if rebalance_timeout_ms is None or not 0 < rebalance_timeout_ms <= waited_ms <= 2 * rebalance_timeout_ms:
+        return None
+    if clients and LEAVES_IF_NOT_POLLED.isdisjoint(clients):
         return None
     return (
         f"{SLOW_POLL} it was gone {duration(waited_ms)} after it got partitions and had committed nothing; its "

@@ -11,7 +11,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.classic_causes import IF_BY_PATTERN
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.memberships import NO_COMMIT
+from coordinator_core.history.memberships import NO_COMMIT, SLOW_POLL
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_subscription, encode_blob
@@ -167,6 +167,15 @@ def test_what_the_owner_before_committed_is_no_commit_of_the_member_that_left() 
     assert silent.write(commit("t", 0)).write(*left).memberships()["b"].hint == (
         "left: it committed 1.0 s before, well within its session timeout of 10 s"
     )
+
+
+@pytest.mark.parametrize(("client_id", "hint"), [("consumer-g-1", SLOW_POLL), ("kgo", NO_COMMIT)])
+def test_only_clients_that_watch_their_application_leave_as_it_polls_too_late(client_id: str, hint: str) -> None:
+    """Kafka's consumer sends max.poll.interval.ms as its rebalance timeout; that of franz-go is of rebalances alone."""
+    both = {"a": classic({"t": [0]}), "b": classic({"t": [1]}) | {"clientId": client_id}}
+    log = born(GroupLog()).write(generation(1, both)).write(commit("t", 0))
+    log.write(generation(2, {"a": classic({"t": [0, 1]})}), after_ms=90_000)
+    assert (log.memberships()["b"].hint or "").startswith(hint)
 
 
 def test_a_member_whose_beginning_is_not_in_the_log_may_have_committed_before() -> None:
