@@ -64,7 +64,7 @@ DEFAULTS: Final[Mapping[KnownClient, Defaults]] = {
     KnownClient.AIOKAFKA: Defaults(re.compile(r"aiokafka-(?P<version>\d.*)|faust-\d.*"), 10_000, None),
     KnownClient.KAFKA_PYTHON: Defaults(re.compile(r"kafka-python-(?P<version>\d.*)"), 45_000, 300_000),
 }
-OTHER_CLIENTS: Final = frozenset(("kafka-node-client", "no-kafka-client"))
+OTHER_CLIENTS: Final = frozenset(("kafka-node-client", "no-kafka-client", "ruby-kafka"))
 """The default client ids of clients that write as known ones do, and are none of them."""
 
 

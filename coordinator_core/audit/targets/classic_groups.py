@@ -217,7 +217,8 @@ class ClassicAudit:
         is surely that client: assignors of other clients may have the same name.
         """
         broken = self._broken()
-        can_be_computed = {attempt.client for attempt in attempts} >= {*self.clients} and shows_itself(self.value)
+        is_told = bool(self.clients) and shows_itself(self.value)
+        can_be_computed = is_told and {attempt.client for attempt in attempts} >= {*self.clients}
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
             listed = next((attempt for attempt in attempts if _may_be_relisted(attempt, self.logged)), None)
             return self._differs(attempts) if listed is None else self._relisted(listed)
