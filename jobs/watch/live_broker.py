@@ -90,6 +90,7 @@ class LiveBroker:
             raise reports.failure(error) from error
         self.cluster = ""
         self.is_settled = True
+        self._former: Mapping[LogPlace, Reached] = {}
         self._places: dict[tuple[str, int], LogPlace] = {}
         self._from_start: dict[LogPlace, bool] = {}
         self._ends: dict[LogPlace, int] = {}
@@ -111,8 +112,9 @@ class LiveBroker:
         Raises:
             InputError: a partition ends before what the former watch read, or none is there any more.
         """
+        self._former = reached
         try:
-            self._follow(self._listed(), reached, TIMEOUT_S)
+            self._follow(self._listed(), TIMEOUT_S)
         except KafkaException as error:
             raise self._reports.failure(error) from error
         if not self._places:
@@ -134,15 +136,14 @@ class LiveBroker:
             (topic, number) for topic, each in described.items() if each.error is None for number in each.partitions
         }
 
-    def _follow(
-        self, listed: Collection[tuple[str, int]], reached: Mapping[LogPlace, Reached], timeout_s: float
-    ) -> None:
+    def _follow(self, listed: Collection[tuple[str, int]], timeout_s: float) -> None:
         new = sorted(set(listed) - self._places.keys())
         begins = []
         for topic, partition in new:
             place = LogPlace(topic, FAMILIES[topic], partition)
             low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)
-            known = reached.get(place)
+            # Also of a partition that was not listed when the watch began: its groups have what was read before.
+            known = self._former.get(place)
             if known is not None and known.last.offset >= high:
                 raise InputError(other_log(place, known.last.offset, f"the log ends at {high}"))
             if known is not None:
@@ -257,7 +258,7 @@ class LiveBroker:
         """Follow new partitions: without a leader the watermarks of one could not be asked for."""
         try:
             for place in sorted(place for place, leader in leaders.items() if leader >= 0):
-                self._follow([place], {}, LOOK_TIMEOUT_S)
+                self._follow([place], LOOK_TIMEOUT_S)
         except KafkaException as error:
             # The leader went away since it was named: this one and those behind it are asked for with the next look.
             self._stays_away(error.args[0].str())

@@ -90,6 +90,30 @@ def test_a_watch_goes_on_where_the_leader_of_a_new_partition_does_not_answer(mon
     broker.close()
 
 
+def test_a_partition_that_is_listed_late_is_read_on_where_a_former_watch_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Partly(Cluster):
+        def list_topics(self, *names: str, timeout: float) -> Any:
+            return SimpleNamespace(cluster_id="c", topics={OFFSETS: SimpleNamespace(error=None, partitions={0: None})})
+
+        def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+            return 0, 9
+
+        def incremental_assign(self, partitions: Any) -> None:
+            self.assigned += [(each.partition, each.offset) for each in partitions]
+
+    monkeypatch.setattr(live_broker, "Consumer", Partly)
+    monkeypatch.setattr(live_broker, "LOOK_S", 0.0)
+    broker = LiveBroker("b:1", {}, pytest.fail)
+    broker.begin({LogPlace(OFFSETS, Family.GROUP, number): Reached(LastRow(7, 0, 0), True) for number in (0, 1)})
+    monkeypatch.setattr(broker, "_look", lambda _: Look(1, {(OFFSETS, 0): 3, (OFFSETS, 1): 3}))
+    while broker.look(list) is None:
+        pass
+    assert broker._consumer.assigned == [(0, 7), (1, 7)]
+    broker.close()
+
+
 def test_a_log_that_a_former_watch_read_and_that_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_broker, "Consumer", Cluster)
     broker = LiveBroker("b:1", {}, pytest.fail)
