@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from coordinator_core.errors import InputError
 from jobs.tables.catalog import CATALOG
 from jobs.tables.engine import is_beside
-from jobs.tables.reader import can_open, is_folder, sql_name
+from jobs.tables.reader import can_open, is_folder, sql_name, sql_text
 from jobs.tables.spark_errors import one_line
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class RegisteredTables:
             self._begun[name] = self._together.submit(self._register, name)
 
     def _register(self, name: str) -> None:
-        path = f"{self.place}/{name}".replace("'", "\\'")
-        self._spark().sql(f"CREATE TABLE IF NOT EXISTS {sql_name(self.schema, name)} USING delta LOCATION '{path}'")
+        path = sql_text(f"{self.place}/{name}")
+        self._spark().sql(f"CREATE TABLE IF NOT EXISTS {sql_name(self.schema, name)} USING delta LOCATION {path}")
 
     def finish(self) -> bool:
         """Wait until all tables are registered. Return whether one was not.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -154,3 +155,12 @@ def test_tables_of_a_folder_are_registered_once_and_then_need_no_spark(
     with writing(tables, LENGTH):
         tables.create(NIGHTLY_STEPS)
     assert spark.table(f"{SCHEMA}.nightly_steps").count() == 0
+
+
+def test_a_path_is_a_literal_of_sparks_sql_whatever_is_in_it() -> None:
+    said: list[str] = []
+    spark: Any = SimpleNamespace(sql=said.append)
+    tables = RegisteredTables(lambda: spark, "s.t", r"/a\b's", ())
+    tables.add("runs")
+    assert tables.finish()
+    assert said == [r"CREATE TABLE IF NOT EXISTS s.t.runs USING delta LOCATION '/a\\b\'s/runs'"]
