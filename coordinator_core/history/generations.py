@@ -428,13 +428,13 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed) -> None:
     began_before = _began_before_ms(new, at)
     # Written again for a static member that came back, the record is of long after: the state began with the first one.
     may_be_again = epoch.missing is not None and has_static_members(new)
-    # A group that becomes classic begins with the number of its last epoch (KIP-848). That of workers is in the
-    # other log.
+    # A group that becomes classic begins with the number of its last epoch (KIP-848), and with 0 if it has no members.
+    # That of workers is in the other log.
     is_converted = any(each.kind == CauseKind.GROUP_DOWNGRADED and each.at == at for each in epoch.causes)
     is_elsewhere = is_converted and new.protocol_type == CONNECT_PROTOCOL_TYPE
     is_converted &= not is_elsewhere
     rebalance = OpenRebalance(
-        epoch.epoch if is_converted else open_history.epoch_before(epoch.epoch),
+        epoch.epoch if is_converted and new.members else open_history.epoch_before(epoch.epoch),
         None if is_elsewhere else writer.members_before(epoch),
         behind={},
         target=at,

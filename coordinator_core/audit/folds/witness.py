@@ -256,9 +256,12 @@ def in_words(line: BrokerEvent) -> str | None:
 def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
     """Return the line with which a rebalance of a classic group began: the one after the generation before.
 
-    None: there is none, or several may be it.
+    None: there is none, or several may be it. A conversion to the classic protocol has none: its generation may be of a
+    number that the group had in an earlier life, too.
     """
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None:
+        return None
+    if any(cause.kind == CauseKind.GROUP_DOWNGRADED for cause in row.causes):
         return None
     beginnings = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, row.from_epoch), [])
     if any(line.timestamp_ms is None for line in beginnings) or row.at.timestamp_ms < 0:

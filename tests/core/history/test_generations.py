@@ -596,6 +596,13 @@ def test_an_upgrade_and_the_downgrade_after_it():
     ]
 
 
+def test_an_empty_group_that_becomes_classic_begins_with_0_behind_its_last_epoch() -> None:
+    log = GroupLog().write(epoch(2), member("a", "t")).write(*gone("a"), epoch(3))
+    log.write((RecordType.CONSUMER_GROUP_METADATA, {}, None), generation(0, {}))
+    downgraded = log.rebalances()[-1]
+    assert (kinds(downgraded), downgraded.from_epoch, downgraded.to_epoch) == (["group_downgraded"], 3, 0)
+
+
 def test_members_that_a_downgrade_takes_on_lose_nothing_by_it() -> None:
     """Their records end in the same batch; the rebalance that ends with it has lost what the others had."""
     log = GroupLog().write(member("a", "t"), member("b", "t"), epoch(2), target("a", 0, 1), target("b", 2, 3))

@@ -128,6 +128,15 @@ def test_a_skip_of_two_thousand_million_generations_takes_no_time() -> None:
     assert any("server.log:250" in sentence.text for sentence in explain(history, history.rebalances[0]))
 
 
+def test_a_conversion_has_no_beginning_in_an_earlier_life_of_the_group() -> None:
+    lines = [said("Preparing to rebalance group g in state Empty with old generation 5 (reason: r).", 20)]
+    causes = {True: (cause("group_downgraded", None, at(60)),), False: ()}
+    for is_converted, each in causes.items():
+        row = rebalance(0, at(60), group_type="CLASSIC", from_epoch=5, began_after_ms=None, causes=each)
+        (told,) = gathered(lines, row, epoch(0, at(60), group_type="CLASSIC")).rebalances
+        assert told.began_after_ms == (None if is_converted else 20_000)
+
+
 def test_generations_that_never_completed_are_named() -> None:
     row = rebalance(
         5,
