@@ -14,6 +14,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
 from coordinator_core.durations import duration
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.log_partition import log_partition_of, share_partition
 from coordinator_core.history.rows import ShareInitializationRow, SharePartitionRow
 from coordinator_core.history.topic_inputs import SharePhase
@@ -269,7 +270,9 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
         if initialization.until is not None and initialization.topic_id == row.topic_id
     ]
     gone_ms = max((at.timestamp_ms for at in ends), default=0)
-    is_seen = bool(history.initializations or history.epochs)
+    # Brokers of 4.0 (early access) record with a share group neither the partitions that have state nor a hash.
+    has_hash = [epoch.metadata_hash is not None for epoch in history.epochs if epoch.group_type == GroupType.SHARE]
+    is_seen = bool(history.initializations) or (bool(history.epochs) and any(has_hash or [True]))
     is_whole = all(initialization.history_complete for initialization in history.initializations) and all(
         epoch.history_complete for epoch in history.epochs
     )

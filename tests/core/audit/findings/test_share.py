@@ -16,7 +16,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.rows import SharePartitionRow
-from coordinator_core.records import GROUP_LOG, AnyRecord
+from coordinator_core.records import GROUP_LOG, AnyRecord, RecordType
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
 from tests.core.builders import GroupLog
@@ -259,6 +259,12 @@ def test_state_that_its_group_has_not_is_an_orphan() -> None:
     assert row.log_topic == "__share_group_state"
     group_goes_on = phases([initializing(GroupLog(), ORDERS)])
     assert found(FindingKind.SHARE_STATE_ORPHANED, [*group_goes_on, *state]) == []
+    of_4_0, log = {"epoch": 1}, GroupLog()
+    early = phases([log.share_member("m1"), log.record(RecordType.SHARE_GROUP_METADATA, of_4_0)])
+    assert found(FindingKind.SHARE_STATE_ORPHANED, [*early, *state]) == [], "brokers of 4.0 do not record it"
+    log = GroupLog()
+    today = [log.share_member("m1"), log.record(RecordType.SHARE_GROUP_METADATA, {**of_4_0, "metadataHash": 7})]
+    assert len(found(FindingKind.SHARE_STATE_ORPHANED, [*phases(today), *state])) == 1
     assert found(FindingKind.SHARE_STATE_ORPHANED, state) == []
 
 
