@@ -146,6 +146,8 @@ def on_partition_metadata(writer: HistoryWriter, record: CoordinatorRecord, befo
     after = state.subscription_metadata or {}
     writer.open_history.topic_names.update({topic.topic_id: name for name, topic in after.items()})
     last = writer.open_history.epoch
+    if before is None and last is not None and not last.metadata_hash and writer.open_history.past.doubt is None:
+        before = {}  # brokers before 4.1 write nothing while none of the topics is there
     if before is not None and last is not None:
         subscribed = consumer_topics(state) if isinstance(state, ConsumerGroup) else set(before) | set(after)
         names = subscribed & {*last.topics}

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Fields, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import hash_of
 from tests.core.history.logs import A, B, Change, GroupLog, gone, kinds, member, target_epoch
@@ -50,6 +51,19 @@ def test_an_older_broker_writes_no_hash_but_what_it_knows_of_the_topics() -> Non
     log.write(topics, member("m2", "t"), opened(3))
     *_, last = log.epochs(reborn())
     assert (kinds(last), last.metadata_hash, last.topics_proven) == (["member_joined"], None, None)
+
+
+def test_the_first_topics_that_an_older_broker_records_are_new() -> None:
+    """While no topic of the group is there, it writes no record of the topics."""
+    known = {"topicId": A, "topicName": "t", "numPartitions": 4, "partitionMetadata": []}
+    topics = RecordType.CONSUMER_GROUP_PARTITION_METADATA, {}, {"topics": [known]}
+    log = GroupLog().write(member("m1", "t"), opened(1), target_epoch(1))
+    whole = Coverage({0: [(0, 100)]})
+    *_, created = log.write(topics, opened(2), target_epoch(2)).rebalances(coverage=whole)
+    assert (kinds(created), created.causes[0].topics) == (["topic_created"], ("t",))
+    hashed = GroupLog().write(member("m1", "t"), opened(1, OLD), target_epoch(1))
+    *_, downgraded = hashed.write(topics, opened(2), target_epoch(2)).rebalances(coverage=whole)
+    assert kinds(downgraded) == ["unknown"]
 
 
 def test_a_group_that_subscribes_to_nothing_has_the_topics_of_its_time() -> None:
