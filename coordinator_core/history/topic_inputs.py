@@ -17,6 +17,7 @@ from coordinator_core.history.held_units import consumer_topics
 from coordinator_core.history.history_writer import HistoryWriter, RecordHandler
 from coordinator_core.history.rows import ShareInitializationRow
 from coordinator_core.history.testimony import lacking
+from coordinator_core.history.topics_of_epochs import NO_TOPICS_HASH
 from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
 from coordinator_core.record_fields.streams_group import StreamsGroupTopologyRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
@@ -146,7 +147,7 @@ def on_partition_metadata(writer: HistoryWriter, record: CoordinatorRecord, befo
     after = state.subscription_metadata or {}
     writer.open_history.topic_names.update({topic.topic_id: name for name, topic in after.items()})
     last = writer.open_history.epoch
-    if before is None and last is not None and not last.metadata_hash and writer.open_history.past.doubt is None:
+    if before is None and last is not None and last.metadata_hash == NO_TOPICS_HASH:
         before = {}  # brokers before 4.1 write nothing while none of the topics is there
     if before is not None and last is not None:
         subscribed = consumer_topics(state) if isinstance(state, ConsumerGroup) else set(before) | set(after)
