@@ -193,11 +193,11 @@ class FindingKind(StrEnum):
         "Find the producer; abort with `kafka-transactions.sh abort`; lower its transaction.timeout.ms.",
         "Proven as far as the log goes; a dump by a consumer does not show how transactions end.")
     SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "any",
-        "A share group gave records up after it had delivered them again. Offsets that are archived at their first "
-            "delivery, as transaction markers are, count only where they are most of a topic.",
+        "A share group gave records up after it had delivered them again. A notice, if offsets were archived at their "
+            "first delivery and are most of a topic: rejected, or without a record, as after compaction.",
         "These records were never acknowledged as processed: for the application they are lost.",
         "Look at the consumers' errors; raise group.share.delivery.count.limit; set up a dead-letter queue (KIP-1191).",
-        "Proven where they were delivered again before; else likely.")
+        "Proven where they were delivered again before; at their first delivery it is open whether they are records.")
     SHARE_UNQUEUED = ("share_unqueued", Level.ALARM, 9, "records", "any",
         "Records that a share group gave up are not in its dead-letter queue: its topic does not exist, or does not "
             "let share groups write there (KIP-1191).",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, Level
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
@@ -33,8 +33,9 @@ clients acknowledge as a gap.
 def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Records that the group gave up, by topic. One of a name that was there before has a finding of its own.
 
-    Offsets archived at their first delivery count only where they are more than all that was acknowledged: each
-    transaction marker stands beside a record at least.
+    Offsets archived at their first delivery, rejected or without a record, are no more than a notice, and only where
+    they are more than all that was acknowledged: each transaction marker stands beside a record at least, and of a
+    compacted topic a batch may have lost most of its records.
     """
     for topic, deliveries in _by_topic(history.deliveries):
         ranges = [(delivery, given_up) for delivery in deliveries for given_up in delivery.given_up]
@@ -42,22 +43,22 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         unclear = [(delivery, given_up) for delivery, given_up in ranges if not _is_certain(given_up)]
         lost = _records(given_up for _, given_up in certain)
         doubtful = _records(given_up for _, given_up in unclear)
-        if doubtful > lost + sum(delivery.accepted for delivery in deliveries):
-            lost, certain, unclear, doubtful = lost + doubtful, ranges, [], 0
-        if lost < 1:
+        if lost < 1 and doubtful <= sum(delivery.accepted for delivery in deliveries):
             continue
-        detail = f"{counted(lost, 'record')} of {topic} given up: {_named(certain)}"
+        told = [f"{counted(lost, 'record')} of {topic} given up: {_named(certain)}"] if lost else []
         if doubtful:
-            detail += (
-                f"; {counted(doubtful, 'offset')} archived at the first delivery, rejected or without a record "
-                f"(a transaction marker): {_named(unclear)}"
+            of_topic = "" if lost else f" of {topic}"
+            told.append(
+                f"{counted(doubtful, 'offset')}{of_topic} archived at the first delivery, rejected or without a record "
+                f"(a transaction marker, compaction): {_named(unclear)}"
             )
         yield history.finding(
             FindingKind.SHARE_ARCHIVED,
-            lost,
-            detail,
-            _latest(given_up.at for _, given_up in certain),
+            lost or doubtful,
+            "; ".join(told),
+            _latest(given_up.at for _, given_up in certain or unclear),
             subject=topic,
+            level=None if lost else Level.NOTICE,
             complete=_has_all(history, deliveries),
             in_share_state=True,
         )
