@@ -156,14 +156,14 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
         ),
         "audit": Question(
             ("audit",),
-            lambda row: (row["table"], row.get("rule"), *_at("at")(row)),
+            lambda row: (row["table"], row.get("rule"), row.get("epoch"), *_at("at")(row)),
             lambda row: row.get("verdict") not in ("unknown", "equivalent"),
             group,
             rests_on=OF_VERDICT,
         ),
         "audit gate": Question(
             ("audit", "--fail-on", "violation,divergent,invalid"),
-            lambda row: (row["table"], row.get("rule"), *_at("at")(row)),
+            lambda row: (row["table"], row.get("rule"), row.get("epoch"), *_at("at")(row)),
             lambda row: row.get("verdict") not in ("unknown", "equivalent"),
             group,
             rests_on=OF_VERDICT,
