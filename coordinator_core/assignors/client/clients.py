@@ -73,8 +73,8 @@ JAVA_CLIENTS = tuple(name for name in RELEASES if name.startswith(JAVA))
 KNOWS_TOPICS_IN_ORDER = frozenset((("librdkafka", "cooperative-sticky"), ("platformatic-2.12", "roundrobin")))
 """Clients and their assignors that depend on an order in which the leader knows the topics, and no record has it."""
 DEALS_AS_LISTED = frozenset(("kafkajs", "kafkajs-1.0", "kafka-go"))
-"""Clients that give partitions out in the order in which a broker's metadata lists them: brokers before 4.0 may list
-them in the order of a hash map.
+"""Clients that give partitions out in the order in which a broker's metadata lists them. Brokers may list them in the
+order of a hash map: those of 2.8, 3.9 and 4.0 do, those of 4.3 do not.
 """
 BALANCES_RACKS = frozenset(("franz-go",))
 """Clients with an option to prefer partitions whose leader is in a member's rack, before stickiness (BalanceRacks)."""

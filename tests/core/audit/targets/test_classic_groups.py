@@ -216,7 +216,7 @@ def kafkajs_member(member_id: str, assigned: list[int]) -> Fields:
 
 
 def test_a_leader_may_deal_partitions_as_a_broker_lists_them() -> None:
-    """Brokers before 4.0 may list them in the order of a hash map; each member has as many of each topic all the same.
+    """Some brokers list them in the order of a hash map; each member has as many of each topic all the same.
 
     Recorded with kafkajs 2.0.2 on a broker of 3.9.1.
     """
