@@ -14,6 +14,7 @@ from coordinator_core.audit.findings.converged_states import ConvergedState, con
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.durations import duration
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import NEXT_EPOCH, NO_COMPUTING_WORKER, GroupEpochRow, MembershipRow, RebalanceRow
 
@@ -140,6 +141,10 @@ def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
     return len({(row.subscribed_topics, row.subscribed_regex) for row in rows}) <= 1
 
 
+def _have_racks(history: GroupHistory, moment: ConvergedState) -> bool:
+    return any(row.rack_id for row in history.memberships if row.member_id in moment.loads)
+
+
 def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
     """Yield the state in which most members had nothing that could have had something."""
     rows_of: dict[str, list[MembershipRow]] = defaultdict(list)
@@ -195,7 +200,8 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
     """Yield moves between members that stayed, beyond a fair share for each member that joined.
 
     Where members subscribe to different topics, the topics of a member that left go to few of the others, which then
-    have to give up some of what they had: there nothing says how many moves were needed.
+    have to give up some of what they had: there nothing says how many moves were needed. Nor does it where members of a
+    classic group have racks: a member gives up what has no replica in its rack, once another one may have it (KIP-881).
     """
     for moment in moments:
         rebalance, previous = moment.rebalance, moment.previous
@@ -204,6 +210,8 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
         if not sticky or previous is None or rebalance.from_epoch != previous.to_epoch or not moment.loads:
             continue
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes) or not _alike(history, moment):
+            continue
+        if rebalance.group_type == GroupType.CLASSIC and _have_racks(history, moment):
             continue
         # Each member that joined may get a share that is rounded up.
         # -(-a // b) rounds up.

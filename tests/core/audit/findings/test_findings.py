@@ -525,6 +525,21 @@ def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, k
     assert [row.detail for row in moved] == [said] * kinds
 
 
+@pytest.mark.parametrize(("rack", "kinds"), [("a", 0), (None, 1), ("", 1)])
+def test_members_with_racks_may_have_to_move_more(rack: str | None, kinds: int) -> None:
+    """A leader of Kafka's own client gives what has no replica in its owner's rack to another one (KIP-881)."""
+    times = {"group_type": "CLASSIC"}
+    held = [
+        *(assignment(name, number, at(2), at(5), **times) for number, name in enumerate("ab")),
+        *(assignment(name, number, at(5), **times) for number, name in enumerate("ba")),
+    ]
+    rows = [rebalance(2, at(3), **times), rebalance(3, at(5), **times)]
+    epochs = [epoch(3, at(5), assignor="cooperative-sticky", **times)]
+    there = [row._replace(rack_id=rack, **times) for row in MEMBERS]
+    parts = {"memberships": there, "assignments": held, "rebalances": rows, "epochs": epochs}
+    assert len(found(FindingKind.MOVED_MORE_THAN_NEEDED, **parts)) == kinds
+
+
 @pytest.mark.parametrize(("before", "after", "kinds"), [("range", "uniform", 0), ("uniform", "range", 1)])
 def test_the_assignor_is_that_of_the_life_in_which_something_moved(before: str, after: str, kinds: int) -> None:
     """The group was deleted and created again: both lives have an epoch of each number."""
