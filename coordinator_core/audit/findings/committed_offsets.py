@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
-from coordinator_core.audit.findings.resets import MORE_REWINDS, cut_text, is_by_turns
+from coordinator_core.audit.findings.resets import MORE_REWINDS, cut_text, taken_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commits import PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
@@ -41,13 +41,13 @@ two deltas, lengths of key and value, number of headers).
 
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets."""
-    takers = _takers(history)
+    takers, turns = _takers(history), taken_by_turns(history, limits)
     by_rebalance: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
     for commit in history.commits:
         # Where two writers take turns, each goes back from what the other one wrote: no rebalance did it.
-        if is_by_turns(commit, limits):
+        if (commit.topic, commit.partition) in turns:
             continue
         for rewind in commit.rewinds:
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]

@@ -32,12 +32,20 @@ OF_TURNS: Final = 0.9
 """In this part of the turns both offsets have gone up since the turn before; a job may be restarted in between."""
 
 
-def is_by_turns(commits: PartitionCommits, limits: Thresholds) -> bool:
-    """Whether the commits of a partition are those of two writers that take turns."""
-    if len(commits.rewinds) < limits.commit_turns:
-        return False
-    steps = list(pairwise(commits.rewinds))
-    return sum(map(_goes_up, steps)) >= OF_TURNS * len(steps)
+def taken_by_turns(history: GroupHistory, limits: Thresholds) -> dict[tuple[str, int], PartitionCommits]:
+    """Return the partitions, by topic name and number, of which two writers that take turns set the offset back.
+
+    Who does not join commits only while the group has no members: one of these that goes back commits out of order.
+    """
+    empty = EmptyTimes(history.epochs, history.lost)
+    taken = {}
+    for commits in history.commits:
+        if len(commits.rewinds) >= limits.commit_turns:
+            rewinds = tuple(rewind for rewind in commits.rewinds if not empty.had_members(rewind.at))
+            steps = list(pairwise(rewinds))
+            if len(rewinds) >= limits.commit_turns and sum(map(_goes_up, steps)) >= OF_TURNS * len(steps):
+                taken[commits.topic, commits.partition] = commits._replace(rewinds=rewinds)
+    return taken
 
 
 def _goes_up(step: tuple[Rewind, Rewind]) -> bool:
@@ -55,7 +63,7 @@ def cut_text(commits: Iterable[PartitionCommits], more_of: Callable[[PartitionCo
 
 def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for all partitions that two writers commit by turns."""
-    taken = [commits for commits in history.commits if is_by_turns(commits, limits)]
+    taken = [*taken_by_turns(history, limits).values()]
     if not taken:
         return
     turns = [rewind for commits in taken for rewind in commits.rewinds]
@@ -139,6 +147,12 @@ class EmptyTimes:
             return False
         return not self._is_any_lost((ended or epoch.opened).offset, at)
 
+    def had_members(self, at: LogPosition) -> bool:
+        """Return whether the last epoch before this position had members, and lasts until there."""
+        index = bisect_right(self._starts, at.offset) - 1
+        epoch = self._epochs[index] if index >= 0 else None
+        return epoch is not None and bool(epoch.members) and (epoch.ended is None or epoch.ended.offset >= at.offset)
+
     def _is_any_lost(self, first: int, at: LogPosition) -> bool:
         return self._lost.any_within(GROUP_LOG, at.partition, first, at.offset)
 
@@ -170,7 +184,7 @@ def offset_resets(history: GroupHistory, rewinds: Iterable[PartitionRewind]) -> 
 
 def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each reset of a group's offsets."""
-    turns = {(each.topic, each.partition) for each in history.commits if is_by_turns(each, limits)}
+    turns = taken_by_turns(history, limits)
     rewinds = (each for each in rewinds_of(history) if (each.topic, each.partition) not in turns)
     cut = cut_text((each for each in history.commits if (each.topic, each.partition) not in turns), MORE_REWINDS)
     for reset in offset_resets(history, rewinds):

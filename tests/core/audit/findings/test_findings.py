@@ -1026,6 +1026,16 @@ def test_two_jobs_that_commit_by_turns_are_one_finding() -> None:
     assert found(FindingKind.COMMITS_BY_TURNS, commits=[taken_by_turns(4)]) == []
 
 
+def test_members_that_commit_out_of_order_are_no_two_jobs() -> None:
+    """While a group has members, the coordinator takes commits only from them."""
+    turns = [taken_by_turns(8)]
+    for members, count in ((("m1",), 0), ((), 1), (None, 1)):
+        parts = {"commits": turns, "epochs": [epoch(2, at(1), members=members)]}
+        assert len(found(FindingKind.COMMITS_BY_TURNS, **parts)) == count
+    ended = epoch(2, at(1), members=("m1",), ended=at(2), ended_by="group deleted")
+    assert len(found(FindingKind.COMMITS_BY_TURNS, commits=turns, epochs=[ended])) == 1
+
+
 def test_an_administrator_who_resets_often_takes_no_turns() -> None:
     rewinds = tuple(Rewind(at(10 + n), 1_000 * n, 0) for n in range(1, 9))
     commits = [taken_by_turns(8)._replace(rewinds=rewinds)]
