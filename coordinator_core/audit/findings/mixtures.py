@@ -110,6 +110,9 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         elif alone is not None and len({row.subscribed_topics for row in members}) > 1:
             who = _who(history, alone.member_id)
             why = f"the {protocol} of {who} fails where members subscribe to different topics; {SAME_TOPICS}"
+        elif len({*(before.members or ())} ^ {*(after.members or ())}) >= skipped:
+            # A large group starts, or stops: each member that comes while the leader assigns begins a new generation.
+            continue
         else:
             why = "which member failed is not in the coordinator's log"
         yield history.finding(

@@ -123,6 +123,16 @@ def test_generations_that_were_not_completed_name_the_members_that_failed() -> N
     assert FindingKind.GENERATIONS_FAILED not in found(classic(*members, leader="a", epochs=few))
 
 
+def test_members_that_come_while_the_leader_assigns_have_not_failed() -> None:
+    """A large group starts: each of them begins a new generation before the last one is complete."""
+    first = epoch(2, at(1), group_type="CLASSIC", ended=at(30), ended_by="next epoch", members=("m0",), is_open=False)
+    for count, is_found in ((84, False), (82, True)):
+        rows = [member(f"m{number}", at(1 if number == 0 else 30)) for number in range(count)]
+        last = epoch(86, at(30), group_type="CLASSIC", members=tuple(row.member_id for row in rows))
+        history = classic(*rows, leader="m0", epochs=[first, last])
+        assert (FindingKind.GENERATIONS_FAILED in found(history)) is is_found
+
+
 def test_a_member_that_the_last_generation_lost_may_have_failed_since() -> None:
     members = member("a", at(1), client="java"), member("b", at(1), at(5), client="kafka-go")
     first = epoch(2, at(5), group_type="CLASSIC", ended=at(30), ended_by="next epoch", members=("a",), is_open=False)
