@@ -30,6 +30,8 @@ LEFT: Final = "left:"
 """How the hint of a member begins whose commits show that its session did not expire."""
 EXPIRED: Final = "expired:"
 """How the hint of a member begins whose session expired: that of a static one, which does not end by itself."""
+REMOVED: Final = "removed by a request:"
+"""How the hint of a static member begins that was away and removed well before its session ended."""
 NOT_SAID: Final = f"{EXPIRED} a static member that leaves says so first, and this one did not"
 COORDINATOR_AWAY: Final = "its coordinator was away"
 """How the hint of a member begins that could not send heartbeats."""
@@ -58,7 +60,7 @@ def away_hint(since: LogPosition, at: LogPosition, session_timeout_ms: int | Non
         return away
     away = f"{away}, its session timeout is {duration(session_timeout_ms)}"
     is_early = away_ms * WELL_WITHIN < session_timeout_ms
-    return f"removed by a request: {away}" if is_early else f"expired: {away}"
+    return f"{REMOVED if is_early else EXPIRED} {away}"
 
 
 def departure_hint(

@@ -19,7 +19,7 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client
 from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.memberships import EXPIRED, NOT_SAID, SLOW_POLL
+from coordinator_core.history.memberships import EXPIRED, NOT_SAID, REMOVED, SLOW_POLL
 from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
 from coordinator_core.records import LogPosition
 
@@ -350,8 +350,9 @@ def _turned_away(history: GroupHistory, known: Container[str]) -> Iterator[Findi
 
 def is_expired(row: MembershipRow) -> bool:
     """Whether the session of a member expired, as far as the log tells or a broker's log says."""
+    hint = row.hint or ""
     if row.went_by == LEFT_OR_EXPIRED:
-        return row.away_since is not None or (row.hint or "").startswith(EXPIRED)
+        return hint.startswith(EXPIRED) or (row.away_since is not None and not hint.startswith(REMOVED))
     return row.went_by == HOW[EventKind.MEMBER_EXPIRED][1]
 
 

@@ -438,6 +438,8 @@ def test_static_members_fenced_and_expired() -> None:
     again = [old, new, member("a", at(70), at(80), instance_id="i")]
     assert [row.value for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=again)] == [1]
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
+    removed = [old, new._replace(hint="removed by a request: it had been away for 50 s, its session timeout is 5 min")]
+    assert found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=removed) == []
     for may_be_away in ({"away_since": at(3)}, {"hint": AWAY_UNSEEN}, {"hint": AWAY_LOST}):
         returned = [old._replace(**may_be_away), new._replace(left=None)]
         assert found(FindingKind.STATIC_MEMBER_FENCED, memberships=returned) == []
