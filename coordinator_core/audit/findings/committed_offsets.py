@@ -19,7 +19,7 @@ from coordinator_core.audit.folds.commits import PartitionCommits, Removal, Rewi
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.offset_spans import OffsetSpans
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
-from coordinator_core.cluster.clocks import utc
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
 from coordinator_core.durations import duration
 from coordinator_core.groups.end_offsets import records_behind
 from coordinator_core.groups.group_type import GroupType
@@ -49,7 +49,12 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         # Where two writers take turns, each goes back from what the other one wrote: no rebalance did it.
         if (commit.topic, commit.partition) in turns:
             continue
+        # Brokers before 4.1 record no topic id: a commit of before a topic was made again looks like one of it.
+        begins = [] if commit.topic_id is not None else history.topics.begins_of(commit.topic)
         for rewind in commit.rewinds:
+            ages = (rewind.at.timestamp_ms - begin_ms for begin_ms in begins)
+            if any(-CLOCK_TOLERANCE_MS <= age <= limits.rewind_window_ms + CLOCK_TOLERANCE_MS for age in ages):
+                continue
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
             if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
                 # The rebalance that gave the partition away is the last one that began before its new member had it.

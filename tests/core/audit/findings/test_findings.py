@@ -602,6 +602,11 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
     assert (row.value, row.evidence) == (50, (at(18), at(25)))
     late = [commits(rewinds=(Rewind(at(500), 90, 40),))]
     assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
+    # The topic was made again meanwhile, and the broker recorded no topic id.
+    for made_s, topic_id, count in ((20, None, 0), (20, "t-id", 1), (200, None, 1)):
+        again = at_end({"t": 1})._replace(earlier={"t": ((10_000, 1), (1_000 * made_s, 0))})
+        back = [commits(rewinds=(Rewind(at(25), 90, 40),), topic_id=topic_id)]
+        assert len(found(FindingKind.OFFSETS_REWOUND, commits=back, topics=again, **parts)) == count
 
 
 def test_a_rewind_names_the_member_that_committed_and_had_lost_the_partition() -> None:
