@@ -322,8 +322,10 @@ class ClassicAudit:
 
     def _doubts(self, judged: Judgement) -> Iterator[str]:
         """Return what may explain the difference and is not in the log, the weightiest first."""
-        if judged.verdict in WRONG and not self._contradicts_itself():
-            yield from filter(None, (self._topics_in_doubt(), self.untried))
+        is_wrong = judged.verdict in WRONG and not self._contradicts_itself()
+        # That nothing is broken, every partition given among it, rests on the topics, too.
+        if is_wrong or judged.verdict is Verdict.SOUND:
+            yield from filter(None, (self._topics_in_doubt(), self.untried if is_wrong else None))
         if self.gap is None:
             return
         if self._is_cut and judged.verdict in WRONG and not gives_twice(self.logged):

@@ -280,6 +280,11 @@ def test_a_release_of_a_client_that_is_not_known_is_not_blamed_either() -> None:
     new = [each | {"subscription": b"\x00\x09" + each["subscription"][2:]} for each in both]
     [row] = audited(generation(1, GROWN_AT + 20_000, "a", *new))
     assert row.verdict is Verdict.SOUND
+    damaged = topics()
+    damaged.gaps.append(HistoryGap(LogPosition(0, 1, 0), "a hole"))
+    last = generation(1, GROWN_AT + 20_000, "a", *new)
+    [row] = audit_group([last], Group("g", from_start=True), damaged, None, EVERYTHING)
+    assert "a hole" in (row.missing or ""), "whether each partition was given is not known"
 
 
 def test_another_result_as_good_is_another_clients_unless_the_leader_is_kafkas() -> None:
