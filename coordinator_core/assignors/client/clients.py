@@ -76,6 +76,10 @@ DEALS_AS_LISTED = frozenset(("kafkajs", "kafkajs-1.0", "kafka-go"))
 """Clients that give partitions out in the order in which a broker's metadata lists them. Brokers may list them in the
 order of a hash map: those of 2.8, 3.9 and 4.0 do, those of 4.3 do not.
 """
+JOINS_WITHOUT_TOPICS = frozenset(("kafka-python",))
+"""Clients that may join, and lead, before they have asked for the topics of their own subscription: they assign nothing
+of these, and join again.
+"""
 BALANCES_RACKS = frozenset(("franz-go",))
 """Clients with an option to prefer partitions whose leader is in a member's rack, before stickiness (BalanceRacks)."""
 SORTED = TreatmentOrder(by_number, from_end=True)

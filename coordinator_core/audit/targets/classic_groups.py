@@ -18,6 +18,7 @@ from coordinator_core.assignors.client.clients import (
     DEALS_AS_LISTED,
     JAVA,
     JAVA_CLIENTS,
+    JOINS_WITHOUT_TOPICS,
     KNOWS_TOPICS_IN_ORDER,
     readers,
 )
@@ -170,6 +171,7 @@ class ClassicAudit:
             frozenset(topic for work in self.logged.values() for topic, numbers in work.items() if numbers),
             self.memory.asked_for(self.leader),
             assigns_all=self.protocol in ASSIGNS_ALL,
+            waits_for_topics=JOINS_WITHOUT_TOPICS.isdisjoint(self.clients),
         )
         self.views = list(possible.possible(self.memory.views.get(self.leader)))
         self.untried = possible.missing

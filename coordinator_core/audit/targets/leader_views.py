@@ -169,19 +169,22 @@ class LeaderViews:
         asked_for: Collection[str] | None,
         *,
         assigns_all: bool,
+        waits_for_topics: bool = True,
     ) -> None:
         """Prepare the views for the record at ``at``.
 
         ``assigned`` are the topics of which some member got a partition: those the leader knew. ``asked_for`` are the
         topics that it had metadata of in the generation before; None: it was not a member. ``assigns_all``: its
-        assignor leaves no partition of a topic out that it knows.
+        assignor leaves no partition of a topic out that it knows. ``waits_for_topics``: a new member knows the topics
+        of its subscription before it joins.
         """
         self.history = history
         self.settings = settings
         self.at = at
         self.names = {topic for member in members.values() for topic in member.topics}
         self.own = {*members[leader].topics} if leader in members else self.names
-        settled = self.own if asked_for is None else self.own & {*asked_for}
+        own_before = self.own if waits_for_topics else ()
+        settled = self.own & {*(own_before if asked_for is None else asked_for)}
         self.outside = self.names - settled - assigned
         self.assigns_all = assigns_all
         self.with_racks = any(member.rack_id for member in members.values())

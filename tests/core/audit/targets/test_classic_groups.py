@@ -228,6 +228,15 @@ def test_a_leader_may_deal_partitions_as_a_broker_lists_them() -> None:
         assert ("a broker lists partitions" in (row.fitted or "")) == (verdict is Verdict.EQUIVALENT)
 
 
+def test_a_new_leader_of_kafka_python_may_not_know_its_own_topics_yet() -> None:
+    """Recorded with 3.0.12 on a slow machine: it joined again within a second, and assigned all."""
+    alone = kafkajs_member("a", []) | {"clientId": "kafka-python-3.0.12"}
+    alone["assignment"] = encode_blob("ConsumerProtocolAssignment", 0, {"assignedPartitions": [], "userData": b""})
+    rows = audited(generation(1, GROWN_AT - 20_000, "a", alone), generation(2, GROWN_AT - 10_000, "a", alone))
+    assert [row.verdict for row in rows] == [Verdict.IDENTICAL, Verdict.INVALID]
+    assert "the leader did not know orders yet" in (rows[0].fitted or "")
+
+
 def test_what_an_unknown_client_assigns_is_not_held_against_others() -> None:
     """It may have an assignor of its own under a name that others use."""
     for first, second, verdict in (
