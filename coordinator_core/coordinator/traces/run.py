@@ -299,7 +299,7 @@ def _error(outcome: RequestOutcome, expected: Fields | None) -> object:
     error = outcome.error
     if error is None:
         return None
-    answer = {"code": error.code.name, "code_id": int(error.code), "message": _sorted_names(error.message)}
+    answer = {"code": error.code.name, "code_id": int(error.code), "message": sorted_names(error.message)}
     return {name: answer[name] for name in expected or answer}
 
 
@@ -309,10 +309,10 @@ def _expected_error(step: Fields) -> Fields | None:
     if error is None:
         return None
     names = ("code", "code_id") if error.get("kind") in JAVA_FAILURES else ("code", "code_id", "message")
-    return {name: _sorted_names(error[name]) if name == "message" else error[name] for name in names}
+    return {name: sorted_names(error[name]) if name == "message" else error[name] for name in names}
 
 
-def _sorted_names(message: object) -> object:
+def sorted_names(message: object) -> object:
     """A broker lists the assignors that it supports in the order of a Java set, which differs between processes."""
     begin, listed, names = str(message).partition(SUPPORTED)
     return message if not listed else begin + listed + ", ".join(sorted(names.rstrip(".").split(", "))) + "."

@@ -24,6 +24,7 @@ from coordinator_core.coordinator.memory import CoordinatorPhase, CoordinatorSta
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.traces.compare import plain, recorded_bytes, same, same_records, written
+from coordinator_core.coordinator.traces.run import sorted_names
 from coordinator_core.records import AnyRecord, Fields
 from tests.broker.share_group import driver
 from tests.core.coordinator import transcript
@@ -127,7 +128,7 @@ class Both:
         self._publish(topics, now)
         return self._done(memory, self._ask("background", now), coordinator.complete(memory, task, topics, now))
 
-    def delete_group(self, memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
+    def delete_group(self, memory: CoordinatorState, topics: TopicImage, now: int, group_id: str) -> RequestOutcome:
         self._publish(topics, now)
         answer = self._ask("delete", now, group=group_id)
         outcome = RequestOutcome()
@@ -151,7 +152,7 @@ class Both:
         return outcome
 
     def share_state_initialized(
-        self, memory: CoordinatorState, group_id: str, partitions: Mapping[str, list[int]], topics: TopicImage, now: int
+        self, memory: CoordinatorState, topics: TopicImage, now: int, group_id: str, partitions: Mapping[str, list[int]]
     ) -> RequestOutcome:
         answer = self._ask("share_initialized", now, group=group_id, partitions=partitions)
         outcome = coordinator.share_state_initialized(memory, topics, now, group_id, partitions)
@@ -187,7 +188,7 @@ class Both:
         return answer
 
     def delete_topics(
-        self, memory: CoordinatorState, names: Mapping[str, str], topics: TopicImage, now: int
+        self, memory: CoordinatorState, topics: TopicImage, now: int, names: Mapping[str, str]
     ) -> RequestOutcome:
         """Kafka writes for offsets and share state of deleted topics at once; both are compared together."""
         self.deleted = self._publish(topics, now)
@@ -196,7 +197,7 @@ class Both:
         return outcome
 
     def clean_up_share_state(
-        self, memory: CoordinatorState, topic_ids: Collection[str], topics: TopicImage, now: int
+        self, memory: CoordinatorState, topics: TopicImage, now: int, topic_ids: Collection[str]
     ) -> RequestOutcome:
         outcome = coordinator.clean_up_share_state(memory, topics, now, topic_ids)
         self._same_records(self.deleted, [*self.deleted_by_model, *outcome.records])
@@ -209,8 +210,8 @@ class Both:
         if not deleted:
             self._publish(topics, now)
             return []
-        offsets = self.delete_topics(memory, deleted, topics, now)
-        return [offsets, self.clean_up_share_state(memory, list(deleted.values()), topics, now)]
+        offsets = self.delete_topics(memory, topics, now, deleted)
+        return [offsets, self.clean_up_share_state(memory, topics, now, list(deleted.values()))]
 
     def _publish(self, topics: TopicImage, now: int) -> list[Line]:
         before = self.topics.by_name
@@ -269,7 +270,8 @@ class Both:
         if request.api.endswith("GroupHeartbeat"):
             # Where Java itself failed, the message is Java's.
             told = expected["errorMessage"] if code == ErrorCode.UNKNOWN_SERVER_ERROR else message
-            self._same("error", [expected["errorCode"], expected["errorMessage"]], [code, told])
+            names = [sorted_names(each) for each in (expected["errorMessage"], told)]
+            self._same("error", [expected["errorCode"], names[0]], [code, names[1]])
         else:
             self._same("error", sorted(_error_codes(expected)), [code])
 

@@ -91,7 +91,7 @@ class _Script:
             self._written(self.both.clean_up(self.memory, self.topics, self.now))
         elif chance < 0.155:
             self.both.command = "delete"
-            self._written(self.both.delete_group(self.memory, GROUP, self.topics, self.now))
+            self._written(self.both.delete_group(self.memory, self.topics, self.now, GROUP))
         elif chance < 0.18:
             self.both.command = "end of the transaction"
             producer, committed = self.draw.choice([1, 2]), self.draw.random() < 0.6
@@ -120,7 +120,7 @@ class _Script:
         }
         if asked and self.draw.random() < 0.8:
             self.both.command += " (initialised)"
-            self._written(self.both.share_state_initialized(self.memory, GROUP, asked, self.topics, self.now))
+            self._written(self.both.share_state_initialized(self.memory, self.topics, self.now, GROUP, asked))
 
     def _set_topics(self, counts: dict[str, int]) -> None:
         before = self.topics.by_name
