@@ -128,8 +128,8 @@ def second_half(run: Scenario) -> None:
     do("produce", topic="images", count=10)
     run.event("s1 leaves", SHARED, gone, lambda: do("close", name="s1"), {SHARED: 1})
     paid = {"name": "till", "group": PAID, "topic": "orders"}
-    run.event("7 is committed", "", "", lambda: do("transaction", **paid, offset=7, commit=True))
-    run.event("9 is aborted", "", "", lambda: do("transaction", **paid, offset=9, commit=False))
+    run.event("3 is committed", "", "", lambda: do("transaction", **paid, offset=3, commit=True))
+    run.event("4 is aborted", "", "", lambda: do("transaction", **paid, offset=4, commit=False))
     ends = (("o1", ORDERS, 1), ("o3", ORDERS, 0), ("r1", CLASSIC, 0), ("s2", SHARED, 0), ("w1", STREAMS, 0))
     for name, group, left in ends:
         cause = "static_member_left" if name == "o3" else gone
