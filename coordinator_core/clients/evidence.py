@@ -25,7 +25,6 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.record_fields.classic_group import GroupMetadataValue
 from coordinator_core.record_fields.embedded import (
     ConsumerProtocolAssignment,
-    ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
     StickyAssignorUserData,
 )
@@ -229,7 +228,8 @@ def _assignment_writers(protocol: str, subscription: bytes, assignment: bytes) -
     data = {_data_of(blob)} | ({Data.ECHO} if _is_echo(protocol, subscription, blob) else set())
     listed = blob.fields["assignedPartitions"]
     topics = [entry["topic"] for entry in listed]
-    repeats, is_sorted = len(set(topics)) < len(topics), _is_sorted(listed)
+    repeats = len(set(topics)) < len(topics)
+    is_sorted = topics == sorted(topics) and all(entry["partitions"] == sorted(entry["partitions"]) for entry in listed)
     return frozenset(
         name
         for name, writer in WRITERS.items()
@@ -238,11 +238,6 @@ def _assignment_writers(protocol: str, subscription: bytes, assignment: bytes) -
         and (is_sorted or not writer.assigns_sorted)
         and (not repeats or writer.repeats_topics)
     )
-
-
-def _is_sorted(listed: Sequence[ConsumerProtocolAssignmentTopicPartition]) -> bool:
-    topics = [entry["topic"] for entry in listed]
-    return topics == sorted(topics) and all(entry["partitions"] == sorted(entry["partitions"]) for entry in listed)
 
 
 def _is_echo(protocol: str, subscription: bytes, assignment: Blob[ConsumerProtocolAssignment]) -> bool:

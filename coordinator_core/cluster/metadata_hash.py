@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import xxhash
 
 from coordinator_core.cluster.image import Topic
+from coordinator_core.java.hash_codes import utf16
 
 _HASH_VERSION = b"\x00"
 _INT = struct.Struct("<i")
@@ -28,7 +29,7 @@ def topic_hash(topic: Topic) -> int:
     for partition in range(topic.partitions):
         parts.append(_INT.pack(partition))
         racks = topic.racks[partition] if partition < len(topic.racks) else ()
-        for rack in sorted(racks, key=_java_order):
+        for rack in sorted(racks, key=utf16):
             units = _utf16(rack)
             # Java's length of a string: UTF-16 units of two bytes each.
             parts += (_INT.pack(len(units) // 2), units, _INT.pack(len(units) // 2))
@@ -56,8 +57,3 @@ def _text(text: str) -> bytes:
 
 def _utf16(text: str) -> bytes:
     return text.encode("utf-16-le", "surrogatepass")
-
-
-def _java_order(text: str) -> bytes:
-    """A sort key: Java compares strings by UTF-16 code unit, Python by code point."""
-    return text.encode("utf-16-be", "surrogatepass")

@@ -130,7 +130,9 @@ def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRec
     """
     value = record.value
     if value is None:
-        return _end_group(state, record)
+        if state.members:
+            return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{len(state.members)} members were left")
+        return tombstone(record, "no such group", existed=state.group_epoch is not None)
     before, epoch = state.group_epoch, value["epoch"]
     state.group_epoch = epoch
     # A consumer group's record leaves out the hash 0; without a hash are those of KIP-1071, and of share groups in 4.0.
@@ -139,13 +141,6 @@ def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRec
     if before is not None and epoch < before > INITIAL_EPOCH:
         return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
     return NO_VIOLATIONS
-
-
-def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
-    members = len(state.members)
-    if members:
-        return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
-    return tombstone(record, "no such group", existed=state.group_epoch is not None)
 
 
 def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochRecord) -> Violations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeGuard, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
@@ -56,7 +56,8 @@ def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]
     Raises:
         InputError: the metadata log has topic ids of some of the logs, and none of others: they are of two clusters.
     """
-    if not _is_whole(topics):
+    # Only a log that has every topic of its cluster up to its end shows what that does not have.
+    if topics is None or topics.is_listed or not topics.complete or topics.gaps:
         return Kinship()
     known: list[str] = []
     strange: dict[str, Unknown[str]] = {}
@@ -84,11 +85,6 @@ def kinship(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]
         said = f"{ELSEWHERE}: it lacks partitions that members of groups were assigned, such as "
         return Kinship(said + _first(lacking), is_proven=False)
     return Kinship(is_proven=bool(known))
-
-
-def _is_whole(topics: TopicHistory | None) -> TypeGuard[TopicHistory]:
-    """Whether the metadata log has every topic of its cluster up to its end."""
-    return topics is not None and not topics.is_listed and topics.complete and not topics.gaps
 
 
 def _unknown_ids(

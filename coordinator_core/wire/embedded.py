@@ -154,15 +154,8 @@ def _of_version(schema: tuple[Field, ...], version: int, fields: Any) -> Any:
 
 
 def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, data: bytes | None) -> AnyBlob | None:
-    message = _carried(field, protocol_type)
-    if message is None or not data:
-        return None
-    return decode_blob(message, data, protocol)
-
-
-def _carried(field: str, protocol_type: str) -> str | None:
-    """The message that a field holds."""
-    return next(iter(_messages_of(Carrier(field, protocol_type, None))), None)
+    messages = _messages_of(Carrier(field, protocol_type, None))
+    return decode_blob(messages[0], data, protocol) if messages and data else None
 
 
 @cache

@@ -18,11 +18,6 @@ from coordinator_core.cluster.image import TopicImage
 _LETTERS = "_-.0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def collated(name: str) -> tuple[list[int], list[bool]]:
-    """A key that puts names of topics in the order of JavaScript's ``localeCompare``: small letters before capitals."""
-    return [_LETTERS.find(letter) for letter in name.lower()], [letter.isupper() for letter in name]
-
-
 class Quotas:
     """The assignor; ``read`` says what members own."""
 
@@ -52,10 +47,11 @@ class Quotas:
     def _even(view: LeaderView, work: list[set[int]], subscribed: Sequence[set[int]]) -> None:
         """Move partitions one by one from members above the larger share to members below the smaller one."""
         quota, more = divmod(sum(map(len, work)), len(work))
-        topics = view.partitions.topics
-        rank = {
-            topic: place for place, topic in enumerate(sorted(range(len(topics)), key=lambda t: collated(topics[t])))
-        }
+        # As JavaScript's ``localeCompare`` puts names of topics in order: small letters before capitals.
+        collated = [
+            ([_LETTERS.find(letter) for letter in name.lower()], [letter.isupper() for letter in name])
+            for name in view.partitions.topics
+        ]
         topic_of = view.partitions.topic_of
 
         def move() -> bool:
@@ -65,7 +61,7 @@ class Quotas:
                 for giver in sorted(high, key=lambda m: -len(work[m])):
                     wanted = [p for p in work[giver] if topic_of[p] in subscribed[taker]]
                     if wanted:
-                        first = min(wanted, key=lambda p: (rank[topic_of[p]], p))
+                        first = min(wanted, key=lambda p: (collated[topic_of[p]], p))
                         work[giver].remove(first)
                         work[taker].add(first)
                         return True

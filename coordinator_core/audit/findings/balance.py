@@ -141,10 +141,6 @@ def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
     return len({(row.subscribed_topics, row.subscribed_regex) for row in rows}) <= 1
 
 
-def _have_racks(history: GroupHistory, moment: ConvergedState) -> bool:
-    return any(row.rack_id for row in history.memberships if row.member_id in moment.loads)
-
-
 def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
     """Yield the state in which most members had nothing that could have had something."""
     rows_of: dict[str, list[MembershipRow]] = defaultdict(list)
@@ -211,7 +207,8 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             continue
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes) or not _alike(history, moment):
             continue
-        if rebalance.group_type == GroupType.CLASSIC and _have_racks(history, moment):
+        racks = (row.rack_id for row in history.memberships if row.member_id in moment.loads)
+        if rebalance.group_type == GroupType.CLASSIC and any(racks):
             continue
         # Each member that joined may get a share that is rounded up.
         # -(-a // b) rounds up.

@@ -5,7 +5,6 @@ no longer used.
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from coordinator_core.durations import duration
 from coordinator_core.groups.end_offsets import records_behind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 MINUTE_MS = 60_000
@@ -63,31 +62,22 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                     by_rebalance[index].append((commit, rewind))
     for index, rewinds in sorted(by_rebalance.items()):
         lost = sum(rewind.before - rewind.after for _, rewind in rewinds)
-        if lost > 0:
-            yield _rewound(history, limits, rebalances[index], rewinds, lost)
-
-
-def _rewound(
-    history: GroupHistory,
-    limits: Thresholds,
-    rebalance: RebalanceRow,
-    rewinds: list[tuple[PartitionCommits, Rewind]],
-    lost: int,
-) -> FindingRow:
-    commits, first = rewinds[0]
-    detail = (
-        f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} offsets "
-        f"in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
-        f"{_committers(history, rewinds)}{cut_text((each for each, _ in rewinds), MORE_REWINDS)}"
-    )
-    return history.finding(
-        FindingKind.OFFSETS_REWOUND,
-        lost,
-        detail,
-        [rebalance.at, *(rewind.at for _, rewind in rewinds)],
-        subject=commits.topic,
-        complete=rebalance.history_complete,
-    )
+        if lost <= 0:
+            continue
+        rebalance, (commits, first) = rebalances[index], rewinds[0]
+        detail = (
+            f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} "
+            f"offsets in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
+            f"{_committers(history, rewinds)}{cut_text((each for each, _ in rewinds), MORE_REWINDS)}"
+        )
+        yield history.finding(
+            FindingKind.OFFSETS_REWOUND,
+            lost,
+            detail,
+            [rebalance.at, *(rewind.at for _, rewind in rewinds)],
+            subject=commits.topic,
+            complete=rebalance.history_complete,
+        )
 
 
 def _committers(history: GroupHistory, rewinds: list[tuple[PartitionCommits, Rewind]]) -> str:
@@ -200,15 +190,15 @@ class _Readers:
     """
 
     def __init__(self, history: GroupHistory) -> None:
-        there: dict[str | None, list[tuple[int, float]]] = defaultdict(list)
+        there: dict[str | None, list[tuple[LogPosition, LogPosition | None]]] = defaultdict(list)
         for row in history.memberships if any(commit.removals for commit in history.commits) else ():
             if row.group_type in NAMING_TOPICS:
                 for topic in (None, *row.subscribed_topics):
-                    there[topic].append(_span(row.joined, row.left))
+                    there[topic].append((row.joined, row.left))
         topics = {commit.topic for commit in history.commits if commit.removals}
         for each in history.assignments if topics else ():
             if each.kind == "current" and each.topic in topics:
-                there[each.topic].append(_span(each.since, each.until))
+                there[each.topic].append((each.since, each.until))
         self._spans = {topic: OffsetSpans.of(spans) for topic, spans in there.items()}
 
     def may_miss(self, commit: PartitionCommits, removal: Removal) -> bool:
@@ -216,15 +206,8 @@ class _Readers:
         member of whom it is known.
         """
         at = removal.at.offset
-        is_read = self._any_at(commit.topic, at) or commit.last.offset > at
-        return is_read or not self._any_at(None, at)
-
-    def _any_at(self, topic: str | None, offset: int) -> bool:
-        return topic in self._spans and self._spans[topic].any_at(offset)
-
-
-def _span(since: LogPosition, until: LogPosition | None) -> tuple[int, float]:
-    return since.offset, math.inf if until is None else until.offset
+        is_read, has_members = (self._spans.get(topic, OffsetSpans()).any_at(at) for topic in (commit.topic, None))
+        return is_read or commit.last.offset > at or not has_members
 
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

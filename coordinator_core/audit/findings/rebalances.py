@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
@@ -71,9 +70,35 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:
+    """Yield the finding, unless so many of the rebalances are those of a deploy, or may be, that it is no storm."""
     strange, untold = _out_of_the_ordinary(history, rows)
-    if strange + untold >= limits.storm_rebalances:
-        yield _storm(history, limits, rows, most, untold if strange < limits.storm_rebalances else 0)
+    if strange + untold < limits.storm_rebalances:
+        return
+    driver, count = _most_often({history.client(cause.member_id) for cause in row.causes} for row in rows)
+    kinds = Counter(cause.kind for row in rows for cause in row.causes)
+    causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
+    detail = f"{most} rebalances within {duration(limits.storm_window_ms)}, {len(rows)} in total; causes: {causes}"
+    if count * TWICE < len(rows):
+        driver = None
+        detail += "; no single member causes most of them"
+    else:
+        detail += f"; {driver} causes {count} of them"
+    is_open_question = strange < limits.storm_rebalances
+    if is_open_question:
+        detail += f"; records are missing that may show that {untold} are those of a deploy, or of an empty group"
+    yield history.finding(
+        FindingKind.REBALANCE_STORM,
+        most,
+        detail,
+        [row.at for row in rows],
+        threshold=limits.storm_rebalances,
+        subject=driver,
+        level=Level.NOTICE if is_open_question else None,
+        # A rebalance exactly one window later still belongs to it: only after another millisecond is it over.
+        is_open=history.may_have_members
+        and not history.has_lasted(rows[-1].at.timestamp_ms, limits.storm_window_ms + 1),
+        complete=all(row.history_complete for row in rows),
+    )
 
 
 def _disturbs(row: RebalanceRow, before: RebalanceRow | None) -> bool:
@@ -101,12 +126,11 @@ def _stays(memberships: Iterable[MembershipRow]) -> Mapping[bool, OffsetSpans]:
     """Return the stays of members that are known, by whether they are those of a Connect group on KIP-848: offsets of
     the two logs of a group are kept apart.
     """
-    spans: dict[bool, list[tuple[int, float]]] = {False: [], True: []}
-    for row in memberships:
-        if row.left is not None or row.missing is None:
-            end = math.inf if row.left is None else row.left.offset
-            spans[row.group_type == GroupType.CONNECT].append((row.joined.offset, end))
-    return {log: OffsetSpans.of(of_log) for log, of_log in spans.items()}
+    known = [row for row in memberships if row.left is not None or row.missing is None]
+    return {
+        log: OffsetSpans.of((row.joined, row.left) for row in known if (row.group_type == GroupType.CONNECT) is log)
+        for log in (False, True)
+    }
 
 
 def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> tuple[int, int]:
@@ -138,36 +162,6 @@ def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) ->
     clients = len(came.keys() | went.keys())
     repeated = sum(max(count - TWICE, 0) for counter in (came, went) for count in counter.values())
     return repeated + max(clients - TWICE * size, 0) + other, untold
-
-
-def _storm(
-    history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int, untold: int
-) -> FindingRow:
-    """Return the finding. ``untold``: so many of the rebalances make it a storm, and may be those of a deploy."""
-    driver, count = _most_often({history.client(cause.member_id) for cause in row.causes} for row in rows)
-    kinds = Counter(cause.kind for row in rows for cause in row.causes)
-    causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
-    detail = f"{most} rebalances within {duration(limits.storm_window_ms)}, {len(rows)} in total; causes: {causes}"
-    if count * TWICE < len(rows):
-        driver = None
-        detail += "; no single member causes most of them"
-    else:
-        detail += f"; {driver} causes {count} of them"
-    if untold:
-        detail += f"; records are missing that may show that {untold} are those of a deploy, or of an empty group"
-    return history.finding(
-        FindingKind.REBALANCE_STORM,
-        most,
-        detail,
-        [row.at for row in rows],
-        threshold=limits.storm_rebalances,
-        subject=driver,
-        level=Level.NOTICE if untold else None,
-        # A rebalance exactly one window later still belongs to it: only after another millisecond is it over.
-        is_open=history.may_have_members
-        and not history.has_lasted(rows[-1].at.timestamp_ms, limits.storm_window_ms + 1),
-        complete=all(row.history_complete for row in rows),
-    )
 
 
 def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -258,8 +252,29 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began.
     """
     for stretch in _stretches(history):
-        if stretch.lasted_ms >= limits.never_converges_ms:
-            yield _unsettled(history, limits, stretch)
+        rows, took = stretch.rows, stretch.lasted_ms
+        if took < limits.never_converges_ms:
+            continue
+        # While the coordinator was away, no member could reach the target.
+        served = (row for row in rows if not row.broker_away)
+        who, count = _most_often({history.client(member_id) for member_id in row.behind} for row in served)
+        detail = (
+            f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
+            f"without a stable assignment for {duration(took)}"
+        )
+        if who is not None:
+            detail += f"; {who} was behind in {count} of them"
+        yield history.finding(
+            FindingKind.NEVER_CONVERGES,
+            took,
+            detail,
+            [row.at for row in rows],
+            threshold=limits.never_converges_ms,
+            subject=who,
+            until_ms=stretch.end_ms,
+            is_open=stretch.is_open,
+            complete=all(row.history_complete for row in rows),
+        )
 
 
 class _Stretch(NamedTuple):
@@ -291,30 +306,6 @@ def _stretches(history: GroupHistory) -> Iterator[_Stretch]:
         stretch = []
     if len(stretch) > 1:
         yield _Stretch(stretch, history.now_ms, is_open=True)
-
-
-def _unsettled(history: GroupHistory, limits: Thresholds, stretch: _Stretch) -> FindingRow:
-    rows, took = stretch.rows, stretch.lasted_ms
-    # While the coordinator was away, no member could reach the target.
-    served = (row for row in rows if not row.broker_away)
-    who, count = _most_often({history.client(member_id) for member_id in row.behind} for row in served)
-    detail = (
-        f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
-        f"without a stable assignment for {duration(took)}"
-    )
-    if who is not None:
-        detail += f"; {who} was behind in {count} of them"
-    return history.finding(
-        FindingKind.NEVER_CONVERGES,
-        took,
-        detail,
-        [row.at for row in rows],
-        threshold=limits.never_converges_ms,
-        subject=who,
-        until_ms=stretch.end_ms,
-        is_open=stretch.is_open,
-        complete=all(row.history_complete for row in rows),
-    )
 
 
 def _most_often(clients: Iterable[set[str | None]]) -> tuple[str | None, int]:

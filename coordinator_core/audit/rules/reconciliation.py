@@ -98,7 +98,10 @@ def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
             detail = f"previous member epoch {member.previous_member_epoch}, but it had none"
             judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
         return
-    by_one = epoch == before.epoch + 1 and (step.kind is STREAMS_KIND or _is_of_4_0_or_before(state))
+    # A broker up to 4.0 records the topics. Until 3.9 a consumer that has revoked goes on to the next epoch, and may
+    # have to revoke more.
+    may_be_old = isinstance(state, ConsumerGroup) and state.subscription_metadata is not None
+    by_one = epoch == before.epoch + 1 and (step.kind is STREAMS_KIND or may_be_old)
     if knows_target and before.epoch < epoch < target and not by_one:
         detail = f"member epoch {epoch} after {before.epoch}, assignment epoch {target}"
         judged.broken(Rule.MEMBER_EPOCH_NOT_THE_TARGETS, step.at, member_id, detail)
@@ -110,14 +113,6 @@ def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
     if member.previous_member_epoch not in (expected, before.previous if may_stay else expected):
         detail = f"previous member epoch {member.previous_member_epoch}, but it was at {expected}"
         judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
-
-
-def _is_of_4_0_or_before(state: object) -> bool:
-    """Whether a broker up to 4.0 may coordinate the group: it recorded the topics.
-
-    Until 3.9 a consumer that has revoked goes on to the next epoch, and may have to revoke more.
-    """
-    return isinstance(state, ConsumerGroup) and state.subscription_metadata is not None
 
 
 def _state(judged: JudgedGroup, step: Reconciliation) -> None:
