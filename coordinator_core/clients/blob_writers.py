@@ -95,87 +95,82 @@ def _data(eager: frozenset[Data], **others: frozenset[Data]) -> dict[str, frozen
 
 
 _JAVA = _data(NULL, sticky=NULL | KEPT, cooperative=GENERATION, custom=ANY)
-_JAVA_GIVES = _data(NULL, sticky=NULL, cooperative=NULL, custom=ANY)
 _JAVA_FIRST = _data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY)
-_RDKAFKA = _data(EMPTY, cooperative=KEPT | {Data.EMPTY_AT_FIRST})
-_RDKAFKA_GIVES = _data(ECHO, cooperative=ECHO)
-_FRANZ_GO_GIVES = _data(NULL, sticky=NULL, cooperative=NULL, custom=ANY)
-_SARAMA = _data(NULL | EMPTY, sticky=NULL | EMPTY_OR_KEPT, cooperative=GENERATION, custom=ANY)
-_SARAMA_GIVES = _data(NULL, sticky=KEPT, cooperative=NULL, custom=ANY)
-_KAFKAJS = {"RoundRobinAssigner": EMPTY, CUSTOM: ANY}
-_KAFKA_PYTHON_GIVES = _data(EMPTY, sticky=EMPTY, cooperative=EMPTY, custom=ANY)
+_GIVES_NULL = _data(NULL, sticky=NULL, cooperative=NULL, custom=ANY)
+_RDKAFKA = BlobWriter(
+    KnownClient.LIBRDKAFKA,
+    "1.6 to 2.1",
+    1,
+    _data(EMPTY, cooperative=KEPT | {Data.EMPTY_AT_FIRST}),
+    0,
+    _data(ECHO, cooperative=ECHO),
+    topics_sorted=True,
+    repeats_topics=True,
+)
+_FRANZ_GO = BlobWriter(
+    KnownClient.FRANZ_GO,
+    "before 1.14.1",
+    1,
+    {"cooperative-sticky": KEPT | {Data.ZEROS}},
+    0,
+    _GIVES_NULL,
+    topics_sorted=True,
+    assigns_sorted=True,
+)
+_SARAMA = BlobWriter(
+    KnownClient.SARAMA,
+    "before 1.61, or configured for Kafka before 2.4",
+    0,
+    _data(NULL | EMPTY, sticky=NULL | EMPTY_OR_KEPT, cooperative=GENERATION, custom=ANY),
+    0,
+    _data(NULL, sticky=KEPT, cooperative=NULL, custom=ANY),
+)
+_NULL_COOPERATIVE = {"cooperative-sticky": NULL}
+_PLATFORMATIC = BlobWriter(
+    KnownClient.PLATFORMATIC, WHOLE, 1, {"cooperative-sticky": GENERATION}, 3, _NULL_COOPERATIVE, topics_sorted=True
+)
+_KAFKAJS = {"RoundRobinAssigner": EMPTY}
+_KAFKA_PYTHON = BlobWriter(
+    KnownClient.KAFKA_PYTHON,
+    "3 or later",
+    0,
+    _data(EMPTY, sticky=EMPTY | {Data.VERSIONED}, custom=ANY),
+    0,
+    _data(EMPTY, sticky=EMPTY, cooperative=EMPTY, custom=ANY),
+    assigns_sorted=True,
+)
 
 WRITERS: Final[Mapping[str, BlobWriter]] = {
     "java": BlobWriter(
-        KnownClient.JAVA, "3.4 or later", 3, _JAVA, 3, _JAVA_GIVES, racks=_NULL_RACK, topics_sorted=True
+        KnownClient.JAVA, "3.4 or later", 3, _JAVA, 3, _GIVES_NULL, racks=_NULL_RACK, topics_sorted=True
     ),
     "java 2.4": BlobWriter(
-        KnownClient.JAVA, "2.4 to 3.3", 1, _JAVA | {"cooperative-sticky": GENERATION | NULL}, 1, _JAVA_GIVES
+        KnownClient.JAVA, "2.4 to 3.3", 1, _JAVA | {"cooperative-sticky": GENERATION | NULL}, 1, _GIVES_NULL
     ),
     "java 0.9": BlobWriter(KnownClient.JAVA, "before 2.4", 0, _JAVA_FIRST, 0, _JAVA_FIRST, old_session_ms=10_000),
-    "librdkafka": BlobWriter(
-        KnownClient.LIBRDKAFKA,
-        "2.2 or later",
-        3,
-        _RDKAFKA,
-        0,
-        _RDKAFKA_GIVES,
-        racks=_EMPTY_RACK,
-        topics_sorted=True,
-        repeats_topics=True,
-    ),
-    "librdkafka 1.6": BlobWriter(
-        KnownClient.LIBRDKAFKA, "1.6 to 2.1", 1, _RDKAFKA, 0, _RDKAFKA_GIVES, topics_sorted=True, repeats_topics=True
-    ),
+    "librdkafka": _RDKAFKA._replace(release="2.2 or later", subscription=3, racks=_EMPTY_RACK),
+    "librdkafka 1.6": _RDKAFKA,
     "librdkafka 0.9": BlobWriter(
         KnownClient.LIBRDKAFKA, "before 1.6", 0, _data(EMPTY), 0, _data(ECHO), old_session_ms=10_000
     ),
-    "franz-go": BlobWriter(
-        KnownClient.FRANZ_GO,
-        "1.14.1 or later",
-        3,
-        _data(
+    "franz-go": _FRANZ_GO._replace(
+        release="1.14.1 or later",
+        subscription=3,
+        user_data=_data(
             NULL,
             sticky=frozenset((Data.ZEROS, Data.NONE_KEPT)),
             cooperative=frozenset((Data.ZEROS, Data.NONE_KEPT, Data.STICKY)),
             custom=ANY,
         ),
-        0,
-        _FRANZ_GO_GIVES,
         racks=_NULL_RACK,
-        topics_sorted=True,
-        assigns_sorted=True,
     ),
-    "franz-go 1.0": BlobWriter(
-        KnownClient.FRANZ_GO,
-        "before 1.14.1",
-        0,
-        _data(NULL, sticky=KEPT | {Data.ZEROS}, custom=ANY),
-        0,
-        _FRANZ_GO_GIVES,
-        topics_sorted=True,
-        assigns_sorted=True,
-        old_session_ms=45_000,
+    "franz-go 1.0": _FRANZ_GO._replace(
+        subscription=0, user_data=_data(NULL, sticky=KEPT | {Data.ZEROS}, custom=ANY), old_session_ms=45_000
     ),
-    "franz-go 1.0 cooperative": BlobWriter(
-        KnownClient.FRANZ_GO,
-        "before 1.14.1",
-        1,
-        {"cooperative-sticky": KEPT | {Data.ZEROS}},
-        0,
-        _FRANZ_GO_GIVES,
-        topics_sorted=True,
-        assigns_sorted=True,
-    ),
-    "sarama": BlobWriter(
-        KnownClient.SARAMA, "1.61 or later, configured for Kafka 2.4 to 3.1", 1, _SARAMA, 0, _SARAMA_GIVES
-    ),
-    "sarama 3.2": BlobWriter(
-        KnownClient.SARAMA, "1.61 or later, configured for Kafka 3.2 or later", 2, _SARAMA, 0, _SARAMA_GIVES
-    ),
-    "sarama 0.9": BlobWriter(
-        KnownClient.SARAMA, "before 1.61, or configured for Kafka before 2.4", 0, _SARAMA, 0, _SARAMA_GIVES
-    ),
+    "franz-go 1.0 cooperative": _FRANZ_GO,
+    "sarama": _SARAMA._replace(release="1.61 or later, configured for Kafka 2.4 to 3.1", subscription=1),
+    "sarama 3.2": _SARAMA._replace(release="1.61 or later, configured for Kafka 3.2 or later", subscription=2),
+    "sarama 0.9": _SARAMA,
     "kafka-go": BlobWriter(
         KnownClient.KAFKA_GO,
         None,
@@ -188,25 +183,10 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
     "platformatic 2.12": BlobWriter(
         KnownClient.PLATFORMATIC, WHOLE, 1, {"roundrobin": NULL}, 0, {"roundrobin": NULL}, topics_sorted=True
     ),
-    "platformatic 2.12 cooperative": BlobWriter(
-        KnownClient.PLATFORMATIC,
-        WHOLE,
-        3,
-        {"cooperative-sticky": NULL},
-        3,
-        {"cooperative-sticky": NULL},
-        racks=_NULL_RACK,
-        topics_sorted=True,
+    "platformatic 2.12 cooperative": _PLATFORMATIC._replace(
+        subscription=3, user_data=_NULL_COOPERATIVE, racks=_NULL_RACK
     ),
-    "platformatic 2.12 cooperative, version 1": BlobWriter(
-        KnownClient.PLATFORMATIC,
-        WHOLE,
-        1,
-        {"cooperative-sticky": GENERATION},
-        3,
-        {"cooperative-sticky": NULL},
-        topics_sorted=True,
-    ),
+    "platformatic 2.12 cooperative, version 1": _PLATFORMATIC,
     "platformatic": BlobWriter(
         KnownClient.PLATFORMATIC,
         "before 2.12",
@@ -216,17 +196,10 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         _data(NULL | EMPTY, custom=ANY),
         is_short=True,
     ),
-    "kafkajs": BlobWriter(KnownClient.KAFKAJS, "2.2.2 or later", 0, _KAFKAJS, None, _KAFKAJS),
-    "kafkajs 1": BlobWriter(
-        KnownClient.KAFKAJS,
-        "before 2.2.2",
-        1,
-        {"RoundRobinAssigner": EMPTY},
-        None,
-        {"RoundRobinAssigner": EMPTY},
-        is_short=True,
+    "kafkajs": BlobWriter(
+        KnownClient.KAFKAJS, "2.2.2 or later", 0, _KAFKAJS | {CUSTOM: ANY}, None, _KAFKAJS | {CUSTOM: ANY}
     ),
-    "kafkajs custom": BlobWriter(KnownClient.KAFKAJS, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True),
+    "kafkajs 1": BlobWriter(KnownClient.KAFKAJS, "before 2.2.2", 1, _KAFKAJS, None, _KAFKAJS, is_short=True),
     "aiokafka": BlobWriter(
         KnownClient.AIOKAFKA,
         None,
@@ -236,31 +209,17 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         _data(EMPTY, sticky=EMPTY, custom=ANY),
         assigns_sorted=True,
     ),
-    "aiokafka custom": BlobWriter(KnownClient.AIOKAFKA, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True),
-    "kafka-python": BlobWriter(
-        KnownClient.KAFKA_PYTHON,
-        "3 or later",
-        0,
-        _data(EMPTY, sticky=EMPTY | {Data.VERSIONED}, custom=ANY),
-        0,
-        _KAFKA_PYTHON_GIVES,
-        assigns_sorted=True,
+    "kafka-python": _KAFKA_PYTHON,
+    "kafka-python cooperative": _KAFKA_PYTHON._replace(
+        subscription=1, user_data={"cooperative-sticky": EMPTY}, assignment=1
     ),
-    "kafka-python custom": BlobWriter(
-        KnownClient.KAFKA_PYTHON, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True
+    "kafka-python 2": _KAFKA_PYTHON._replace(
+        release="before 3", user_data=_data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY), assigns_sorted=False
     ),
-    "kafka-python cooperative": BlobWriter(
-        KnownClient.KAFKA_PYTHON,
-        "3 or later",
-        1,
-        {"cooperative-sticky": EMPTY},
-        1,
-        _KAFKA_PYTHON_GIVES,
-        assigns_sorted=True,
-    ),
-    "kafka-python 2": BlobWriter(
-        KnownClient.KAFKA_PYTHON, "before 3", 0, _data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY), 0, _KAFKA_PYTHON_GIVES
-    ),
+    **{
+        f"{client} custom": BlobWriter(client, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True)
+        for client in (KnownClient.KAFKAJS, KnownClient.AIOKAFKA, KnownClient.KAFKA_PYTHON)
+    },
 }
 """By its name, each writer; stored states name them."""
 OWN_PROTOCOLS: Final[Mapping[str, KnownClient]] = {

@@ -16,7 +16,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from coordinator_core.cluster.broker_history import COORDINATED, NO_LEADER, BrokerAbsence, BrokerHistory
+from coordinator_core.cluster.broker_history import COORDINATED, NO_LEADER, BrokerHistory
 from coordinator_core.records import LogPosition
 
 FOUND_AGAIN_MS = 60_000
@@ -122,7 +122,9 @@ def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[Coordi
             last = leader
         # A partition that never had a leader is not away: nobody was served by it yet.
         elif gone is None and last != NO_LEADER:
-            fenced = _fencing(brokers, last, change.at)
+            # The absence of the broker that begins then, or soon after.
+            since = ((each, each.since) for each in brokers.absences() if each.broker == last)
+            fenced = next((each for each, at in since if at is not None and at.offset >= change.at.offset), None)
             gone = CoordinatorAway(topic, partition, last, change.at, None, None)
             if fenced is not None:
                 at = fenced.since if fenced.is_fenced else None
@@ -137,9 +139,3 @@ def _presence(brokers: BrokerHistory) -> Iterator[_Change]:
             yield _Change(absence.since.offset, absence.since, absence.broker, is_there=False)
         if absence.until is not None:
             yield _Change(absence.until.offset, absence.until, absence.broker, is_there=True)
-
-
-def _fencing(brokers: BrokerHistory, broker: int, at: LogPosition) -> BrokerAbsence | None:
-    """Return the absence of the broker that begins then, or soon after."""
-    of_broker = (absence for absence in brokers.absences() if absence.broker == broker)
-    return next((each for each in of_broker if each.since is not None and each.since.offset >= at.offset), None)

@@ -171,10 +171,8 @@ def _holdings(group: Group, topic: str, topics: TopicImage | None) -> Iterator[_
         return _run_in_classic(state, topic) if is_connect_group(state) else _held_in_classic(state, topic)
     if isinstance(state, ConnectGroup):
         return _run_in_connect(state, topic)
-    if isinstance(state, ConsumerGroup):
-        return _held_in_consumer(state, topic_id)
-    if isinstance(state, ShareGroup):
-        return _held_in_share(state, topic_id)
+    if isinstance(state, ConsumerGroup | ShareGroup):
+        return _held_by_id(state, topic_id)
     if isinstance(state, StreamsGroup):
         return _held_in_streams(state, topic, known, topics_are_known=topics is not None)
     return iter(())
@@ -219,15 +217,11 @@ def _run(member: Member, runs: set[ConnectorOrTask], connector: str, prefix: str
     yield _Holding(member, numbers, f"{prefix}task")
 
 
-def _held_in_consumer(group: ConsumerGroup, topic_id: str) -> Iterator[_Holding]:
+def _held_by_id(group: ConsumerGroup | ShareGroup, topic_id: str) -> Iterator[_Holding]:
     for member in group.members.values():
         yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
-        yield _Holding(member, member.pending_revocation.get(topic_id, ()), "revoking")
-
-
-def _held_in_share(group: ShareGroup, topic_id: str) -> Iterator[_Holding]:
-    for member in group.members.values():
-        yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
+        if isinstance(member, ConsumerMember):
+            yield _Holding(member, member.pending_revocation.get(topic_id, ()), "revoking")
 
 
 def _held_in_streams(

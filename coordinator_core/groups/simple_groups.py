@@ -21,10 +21,7 @@ def without_forgotten(thens: Iterable[GroupThen], oldest_broker: Callable[[], in
     cluster with ZooKeeper: then a group without offsets counts as forgotten, which it soon is in every release.
     """
     for then in thens:
-        if not (_has_nothing_left(then) and (oldest_broker() or 0) < FIRST_OF_4_0):
+        offsets, certainty = then.offsets, then.certainty
+        has_offsets = offsets.committed or offsets.pending or certainty.unknown_offsets
+        if has_offsets or not then.group.is_simple or (oldest_broker() or 0) >= FIRST_OF_4_0:
             yield then
-
-
-def _has_nothing_left(then: GroupThen) -> bool:
-    offsets, certainty = then.offsets, then.certainty
-    return then.group.is_simple and not (offsets.committed or offsets.pending or certainty.unknown_offsets)

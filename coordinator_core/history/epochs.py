@@ -376,21 +376,16 @@ def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set
         if each.kind == CauseKind.TOPIC_CREATED or not known.isdisjoint(each.topics)
     ]
     if changes and (used.proven is None or last.topics_proven is None):
-        changed = [each for each in changed if _is_surely_between(last.opened, each.at, at)]
+        # No hash tells the version of both epochs: what surely lies between them by the clocks alone. Nearer ones count
+        # where nothing else explains the epoch: the hash, which is another one, may be that of other names.
+        since_ms, until_ms = last.opened.timestamp_ms + CLOCK_TOLERANCE_MS, at.timestamp_ms - CLOCK_TOLERANCE_MS
+        changed = [each for each in changed if since_ms < each.at.timestamp_ms < until_ms]
     if not changed and not changes:
         detail = "the metadata hash changed; it is not known which topic changed"
         if last.metadata_hash is None:
             detail = "the first metadata hash, as brokers since 4.1 write it"
         changed.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
     return changed
-
-
-def _is_surely_between(last: LogPosition, change: LogPosition, at: LogPosition) -> bool:
-    """Whether a change of topics lies between two epochs by the clocks alone, as no hash tells the version of both.
-
-    Nearer ones count where nothing else explains the epoch: the hash, which is another one, may be that of other names.
-    """
-    return last.timestamp_ms + CLOCK_TOLERANCE_MS < change.timestamp_ms < at.timestamp_ms - CLOCK_TOLERANCE_MS
 
 
 def _unassigned_share_causes(

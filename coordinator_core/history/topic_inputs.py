@@ -55,7 +55,10 @@ def follow_share_phases(
     A request that failed takes a partition out of ``initializing`` until the next one: that does not end the phase.
     """
     old, new = _listed(before or NOTHING), _listed(after or NOTHING)
-    missing = _lost_since_the_last_list(writer, at)
+    # Records that list share partitions may be missing since the last one.
+    last, coverage = writer.open_history.share_listed or 0, writer.coverage
+    is_whole = coverage is not None and coverage.unbroken(at.partition, last, at.offset)
+    missing = None if is_whole else lost_offsets(last, at.offset)
     writer.open_history.share_listed = at.offset
     for phase in SharePhase:
         lasting = writer.open_history.share_phases.setdefault(phase.value, {})
@@ -127,13 +130,6 @@ def _outcome(writer: HistoryWriter, phase: SharePhase, new: Listed, unit: Unit, 
     # One that is newer than what is known of the topics may be there.
     is_gone = writer.topics is not None and writer.topics.partitions_at(topic_id, at.timestamp_ms) == 0
     return "topic deleted" if is_gone else None
-
-
-def _lost_since_the_last_list(writer: HistoryWriter, at: LogPosition) -> str | None:
-    """Return which records that list share partitions may be missing since the last one; None: none can be."""
-    last, coverage = writer.open_history.share_listed or 0, writer.coverage
-    is_whole = coverage is not None and coverage.unbroken(at.partition, last, at.offset)
-    return None if is_whole else lost_offsets(last, at.offset)
 
 
 Seen = dict[str, SubscribedTopic] | None

@@ -139,9 +139,11 @@ def _finding(
     logs_of = Counter(topic for topic, _ in places)
     logs = ", ".join(f"{counted(count, 'partition')} of {topic}" for topic, count in sorted(logs_of.items()))
     within_reach = " that this watch could reach" if is_seen else ""
+    by_broker = {time.broker: time for time in times}
+    fates = " and ".join(_fate(by_broker[broker]) for broker in sorted(by_broker))
     detail = (
         f"the coordinator of {counted(len(groups), 'group')}{named} {how} {duration(until_ms - since_ms)}, from "
-        f"{utc(since_ms)}{ended}: {_reason(times)}; {logs} had no leader{within_reach}: "
+        f"{utc(since_ms)}{ended}: {fates}; {logs} had no leader{within_reach}: "
         "no group of theirs could commit, join or rebalance"
     )
     members = [row for row in lost if row.group_id in groups and since_ms <= row.left_ms <= until_ms + FOUND_AGAIN_MS]
@@ -166,13 +168,8 @@ def _finding(
     return finding._replace(certainty=SEEN) if is_seen else finding
 
 
-def _reason(times: Iterable[CoordinatorAway]) -> str:
-    """Say of each broker whether it was shut down by plan, and when it was fenced."""
-    by_broker = {time.broker: time for time in times}
-    return " and ".join(_fate(by_broker[broker]) for broker in sorted(by_broker))
-
-
 def _fate(time: CoordinatorAway) -> str:
+    """Say of a broker whether it was shut down by plan, and when it was fenced."""
     fenced = "" if time.fenced is None else f" (fenced at {utc(time.fenced.timestamp_ms)})"
     if time.is_planned:
         return f"broker {time.broker} was shut down by plan{fenced}"

@@ -177,18 +177,14 @@ POLL_TIMEOUT = "poll timeout has expired"
 """What a client says that leaves as it was too slow, and comes back by itself (KIP-800)."""
 
 
-def _too_slow(history: GroupHistory) -> set[tuple[str | None, LogPosition | None]]:
-    """Return who went, with which record, as it was too slow, as brokers' logs say: that is not a restart."""
-    return {
+def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
+    # Who went, with which record, as it was too slow, as brokers' logs say: that is not a restart.
+    too_slow = {
         (event.member_id, event.record)
         for event in history.events
         if event.kind == EventKind.MEMBER_TIMED_OUT
         or (event.kind == EventKind.MEMBER_LEFT and POLL_TIMEOUT in (event.reason or ""))
     }
-
-
-def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
-    too_slow = _too_slow(history)
     for name, rows in _by_client(history).items():
         rows = [row for row in rows if row.instance_id is None and row.client_id is not None]
         alone = _one_at_a_time(rows)

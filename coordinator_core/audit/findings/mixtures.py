@@ -67,21 +67,24 @@ def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for each member that got nothing because the leader's client cannot read its subscription."""
     spans: dict[str, list[GroupEpochRow]] = defaultdict(list)
     leaders: dict[str, MembershipRow] = {}
-    held = _held(history)
+    held: dict[str, list[AssignmentRow]] = defaultdict(list)
+    for row in history.assignments:
+        if row.kind == "current" and row.role == "partition":
+            held[row.member_id].append(row)
     for epoch, leader, members in _generations(history):
         for pair in _pairs_of(leader, members, epoch.assignor) if leader is not None else ():
             if pair.mixture.consequence is Consequence.LEFT_OUT and not _had(held[pair.member.member_id], epoch):
                 spans[pair.member.member_id].append(epoch)
                 leaders[pair.member.member_id] = pair.leader
     for member_id, epochs in spans.items():
-        ends = [history.now_ms if row.ended is None else row.ended.timestamp_ms for row in epochs]
-        lasted_ms = sum(end - row.opened.timestamp_ms for row, end in zip(epochs, ends, strict=True))
+        ends = [history.now_ms if epoch.ended is None else epoch.ended.timestamp_ms for epoch in epochs]
+        lasted_ms = sum(end - epoch.opened.timestamp_ms for epoch, end in zip(epochs, ends, strict=True))
         yield history.finding(
             FindingKind.MEMBER_LEFT_OUT,
             max(lasted_ms, 1),
             f"{_who(history, member_id)} got nothing in {counted(len(epochs), 'generation')} ({duration(lasted_ms)}): "
             f"the leader, {_who(history, leaders[member_id].member_id)}, cannot read its subscription; {REMEDY}",
-            [row.opened for row in epochs],
+            [epoch.opened for epoch in epochs],
             subject=history.client(member_id),
             until_ms=ends[-1],
             is_open=epochs[-1].ended is None,
@@ -209,14 +212,6 @@ def _who(history: GroupHistory, member_id: str) -> str:
     name = history.client(member_id)
     known = row.client if name == member_id else f"{name}, {row.client}"
     return f"member {member_id} ({known})"
-
-
-def _held(history: GroupHistory) -> dict[str, list[AssignmentRow]]:
-    held: dict[str, list[AssignmentRow]] = defaultdict(list)
-    for row in history.assignments:
-        if row.kind == "current" and row.role == "partition":
-            held[row.member_id].append(row)
-    return held
 
 
 def _had(rows: Sequence[AssignmentRow], epoch: GroupEpochRow) -> bool:

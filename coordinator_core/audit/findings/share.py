@@ -264,7 +264,11 @@ def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -
 def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePartitionRow) -> bool:
     """Whether the group's whole log, which goes on after the state was written, does not have the share partition."""
     if history.own_ms == 0:
-        return _has_no_group(history, delivery.began)
+        # A log in which the group would be goes on after its share state began, and does not have the group.
+        count = history.topics.partitions.get(GROUP_LOG, 0)
+        number = log_partition_of(history.group_id, count) if count else -1
+        last_ms = history.share_logs.groups_ms.get(number)
+        return last_ms is not None and last_ms >= delivery.began.timestamp_ms
     ends = [
         initialization.until
         for initialization in history.initializations
@@ -279,14 +283,6 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
     )
     later_ms = history.share_logs.last_ms.get(row.since.partition, 0)
     return is_seen and is_whole and history.own_ms >= row.since.timestamp_ms and later_ms > gone_ms
-
-
-def _has_no_group(history: GroupHistory, began: LogPosition) -> bool:
-    """Whether a log in which the group would be goes on after its share state began, and does not have the group."""
-    count = history.topics.partitions.get(GROUP_LOG, 0)
-    number = log_partition_of(history.group_id, count) if count else -1
-    last_ms = history.share_logs.groups_ms.get(number)
-    return last_ms is not None and last_ms >= began.timestamp_ms
 
 
 def _has_all(history: GroupHistory, deliveries: Iterable[ShareDelivery]) -> bool:

@@ -79,7 +79,8 @@ def two_owners_of(history: GroupHistory) -> Iterator[TwoOwners]:
             if second.since in broken and first is not None:
                 by_position[second.since].append((first, second))
     for at, pairs in sorted(by_position.items()):
-        ends = [_earlier(first.until, second.until) for first, second in pairs]
+        of_pairs = ([end for end in (first.until, second.until) if end is not None] for first, second in pairs)
+        ends = [min(of_pair, key=lambda end: end.offset, default=None) for of_pair in of_pairs]
         # Of one record, units may be given back at different times: the span ends with the last of them.
         known = [end for end in ends if end is not None]
         yield TwoOwners(at, tuple(pairs), max(known, key=lambda end: end.offset) if len(known) == len(ends) else None)
@@ -87,11 +88,6 @@ def two_owners_of(history: GroupHistory) -> Iterator[TwoOwners]:
 
 def _had(row: AssignmentRow, at: LogPosition) -> bool:
     return row.since.offset < at.offset and (row.until is None or row.until.offset > at.offset)
-
-
-def _earlier(one: LogPosition | None, other: LogPosition | None) -> LogPosition | None:
-    ends = [end for end in (one, other) if end is not None]
-    return min(ends, key=lambda end: end.offset, default=None)
 
 
 def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

@@ -124,7 +124,7 @@ def told_by_lines(
     how: str, lines: BrokerLines, topic: str, partition: int, at: LogPosition
 ) -> tuple[str, BrokerEvent | None]:
     """Return how an offset was removed, and the line that says so; ``how`` it was as the log proves, if none does."""
-    if how == GROUP_ENDED and (line := _deleted_group(lines, at)) is not None:
+    if how == GROUP_ENDED and (line := _near(lines.of_kind[EventKind.GROUP_DELETED], at)) is not None:
         return GROUP_DELETED, line
     if how in (EXPIRED, EXPIRED_OR_DELETED, DELETED) and (line := _deleted_topic(lines, topic, at)) is not None:
         return TOPIC_DELETED, line
@@ -155,11 +155,6 @@ def _deleted_topic(lines: BrokerLines, topic: str, at: LogPosition) -> BrokerEve
     """
     name = re.compile(rf"(?<![\w.-]){re.escape(topic)}(?:-\d+)?(?![\w.-])")
     return _at_once((line for line in lines.of_kind[EventKind.OFFSETS_DELETED] if name.search(line.reason or "")), at)
-
-
-def _deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
-    """Return the line that says that a request deleted the group with this tombstone."""
-    return _near(lines.of_kind[EventKind.GROUP_DELETED], at)
 
 
 def _removed_by_request(lines: BrokerLines, topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:

@@ -157,7 +157,8 @@ class TargetAuditor:
         elif protocol_type == CONSUMER_PROTOCOL_TYPE:
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
         else:
-            rows = [_of_another_protocol(record, protocol_type)]
+            missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
+            rows = [generation_row(record, undecided(missing), basis=Basis.LEADER)]
         # After the verdict, which compares this generation with the one before.
         memory.classic.keep(record.at.offset, value)
         if not rows:
@@ -245,8 +246,3 @@ def _names_strangers(operation: TargetOperation, state: EpochGroup[Any, Any]) ->
     """Whether members have targets that no record has shown: they were there before what seems the first epoch."""
     ids = (target.key["memberId"] for target in operation.targets)
     return not all(member_id in state.members and state.members[member_id].has_metadata for member_id in ids)
-
-
-def _of_another_protocol(record: GroupMetadataRecord, protocol_type: str | None) -> TargetAuditRow:
-    missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
-    return generation_row(record, undecided(missing), basis=Basis.LEADER)

@@ -206,12 +206,6 @@ class ClassicAudit:
         missing = next(self._doubts(judged), None)
         return self._row(judged if missing is None else undecided(missing), view=made.view)
 
-    def _relisted(self, attempt: _Attempt) -> TargetAuditRow:
-        """The verdict on an assignment that an attempt gives but for the order in which a broker lists partitions."""
-        judged = differing(Verdict.EQUIVALENT, list(differences(attempt.round.assignments, self.logged, str)))
-        fitted = f"{attempt.view.fitted}; as {attempt.client} assigns, in the order in which a broker lists partitions"
-        return self._row(judged._replace(fitted=fitted), view=attempt.view)
-
     def _without_algorithm(self, attempts: Sequence[_Attempt]) -> TargetAuditRow:
         """The verdict on an assignment that cannot be computed: does it break what holds of all of its kind?
 
@@ -223,7 +217,13 @@ class ClassicAudit:
         can_be_computed = is_told and {attempt.client for attempt in attempts} >= {*self.clients}
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
             listed = next((attempt for attempt in attempts if _may_be_relisted(attempt, self.logged)), None)
-            return self._differs(attempts) if listed is None else self._relisted(listed)
+            if listed is None:
+                return self._differs(attempts)
+            judged = differing(Verdict.EQUIVALENT, list(differences(listed.round.assignments, self.logged, str)))
+            fitted = (
+                f"{listed.view.fitted}; as {listed.client} assigns, in the order in which a broker lists partitions"
+            )
+            return self._row(judged._replace(fitted=fitted), view=listed.view)
         judged = differing(Verdict.INVALID if broken else Verdict.SOUND, broken)
         missing = next(self._doubts(judged), None)
         judged = judged if missing is None else undecided(missing)
@@ -438,13 +438,11 @@ class ClassicAudit:
     def _row(
         self, judged: Judgement, *, view: PossibleView | None = None, basis: Basis = Basis.LEADER
     ) -> TargetAuditRow:
-        topics_at = view.at if view and self._shows_topics() else None
+        history, at_ms = self.history, self.record.at.timestamp_ms
+        # The topics of that time are known, be it from a list.
+        is_shown = history is not None and (history.is_listed or history.reach.covers(at_ms, at_ms))
+        topics_at = view.at if view and is_shown else None
         return generation_row(self.record, judged, basis=basis, topics_at=topics_at)
-
-    def _shows_topics(self) -> bool:
-        """Whether the topics of that time are known, be it from a list."""
-        at_ms = self.record.at.timestamp_ms
-        return self.history is not None and (self.history.is_listed or self.history.reach.covers(at_ms, at_ms))
 
 
 def _is_exact(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:

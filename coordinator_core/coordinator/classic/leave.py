@@ -17,7 +17,10 @@ def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveClassic
         responses.leave_group_member(member, _leave_one(op, group, member)) for member in request.data["members"]
     ]
     if any(answer["errorCode"] == ErrorCode.NONE for answer in answers):
-        _after_removal(op, group)
+        if group.state in (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
+            rebalance.rebalance_or_complete(op, group)
+        elif group.state is ClassicGroupState.PREPARING_REBALANCE:
+            rebalance.maybe_complete_join(op, group)
     return responses.leave_group_response(request.version, answers)
 
 
@@ -42,13 +45,6 @@ def _remove(op: Operation, group: LiveClassicGroup, member_id: str) -> None:
     if member is not None:
         rebalance.refuse_join(op, member, "", ErrorCode.UNKNOWN_MEMBER_ID)
     group.remove(member_id)
-
-
-def _after_removal(op: Operation, group: LiveClassicGroup) -> None:
-    if group.state in (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE):
-        rebalance.rebalance_or_complete(op, group)
-    elif group.state is ClassicGroupState.PREPARING_REBALANCE:
-        rebalance.maybe_complete_join(op, group)
 
 
 def _group(op: Operation, group_id: str) -> LiveClassicGroup | None:

@@ -27,11 +27,6 @@ class RegexChange(IntEnum):
     """The member has another regex whose topics are known, or no regex any more."""
 
 
-def task_key(group_id: str) -> str:
-    """Return the key of the background work that resolves the group's regexes."""
-    return f"{group_id}-regex"
-
-
 def update(op: Operation, group: LiveConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
     """Update the member's regex: drop regexes that no member subscribes to any more, and have regexes resolved when
     due.
@@ -69,7 +64,7 @@ def validate(regex: str) -> None:
 
 def _maybe_resolve(op: Operation, group: LiveConsumerGroup, before: str, after: str, *, is_new: bool) -> None:
     """All regexes of a group are resolved together, so that they cause one rebalance."""
-    key = task_key(group.group_id)
+    key = f"{group.group_id}-regex"
     last = next(iter(group.log.regexes.values()), None)
     if key in op.memory.tasks or (last is not None and op.now <= last.timestamp + REFRESH_MIN_INTERVAL_MS):
         return

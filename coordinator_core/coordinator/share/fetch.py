@@ -158,7 +158,8 @@ class Fetch:
         if not self.flight:
             first = max(first, window.end_offset)
         if room < last - first + 1:
-            end = _batch_end(self.fetched, first + room - 1)
+            end = first + room - 1
+            end = next((batch.last for batch in self.fetched if batch.first <= end <= batch.last), end)
             # Behind a gap there are records in flight: the batch of the log may reach into them, and they are not new.
             last = end if window.open_gap is None else min(end, last)
         deliveries = self._new_batches(first, last, room)
@@ -195,11 +196,6 @@ class Fetch:
             self._lock(batch.whole, self.window.next_turn())
             self.flight.put(batch)
         return deliveries
-
-
-def _batch_end(fetched: Sequence[LogBatch], offset: int) -> int:
-    """The last offset of the batch with an offset; the offset itself if no batch has it."""
-    return next((batch.last for batch in fetched if batch.first <= offset <= batch.last), offset)
 
 
 def _without(delivery: Delivery, batches: Iterable[LogBatch]) -> Iterator[Delivery]:

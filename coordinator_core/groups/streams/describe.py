@@ -221,7 +221,9 @@ def _subtopologies(
     if are_hidden(configured, kip_1071=shows_kip_1071(group)):
         return None
     if topics is not None and configured is not None and not tells_counts:
-        if _has_hash_of(group, topology, topics):
+        names = named_topics(resolved(topology, topics)) & topics.by_name.keys()
+        # The group's epoch was computed from these topics.
+        if group.metadata_hash == group_hash([(name, topic_hash(topics.by_name[name])) for name in names]):
             tells_counts = configured.problem is None
         else:
             configured = None
@@ -235,12 +237,6 @@ def _subtopologies(
         }
         for subtopology in subtopologies_shown(topology, configured)
     ]
-
-
-def _has_hash_of(group: StreamsGroup, topology: Topology, topics: TopicImage) -> bool:
-    """Whether the group's epoch was computed from these topics."""
-    names = named_topics(resolved(topology, topics)) & topics.by_name.keys()
-    return group.metadata_hash == group_hash([(name, topic_hash(topics.by_name[name])) for name in names])
 
 
 def _internal_topics(topics: Iterable[InternalTopic], tells_counts: bool) -> dict[str, DescribedInternalTopic]:

@@ -177,11 +177,9 @@ class StreamsThread(ReconcilingClient):
     def _send_offsets(self) -> None:
         if self.epoch > 0 and not self._revoking:
             warming_up = [(subtopology, number) for role, subtopology, number in self._owned if role == "warmupTasks"]
-            warm = any(self._is_caught_up(task) for task in warming_up)
+            disk, lag, now = self.setup.disk, self._acceptable_lag, self.shard.now
+            warm = any(disk.caught_up_in(task, lag, now) == 0 for task in warming_up)
             self._beat_with_offsets((TrueCause("warmup_caught_up", self.member_id),) if warm else ())
-
-    def _is_caught_up(self, task: TaskId) -> bool:
-        return self.setup.disk.caught_up_in(task, self._acceptable_lag, self.shard.now) == 0
 
     def _caught_up(self, task: TaskId) -> None:
         if ("warmupTasks", *task) in self._owned and self.epoch > 0 and not self._revoking:
