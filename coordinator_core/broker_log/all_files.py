@@ -105,17 +105,12 @@ def without_copies(events: Iterable[BrokerEvent]) -> list[BrokerEvent]:
         if event.kind in BOUNDS:
             kept.append(event)
         else:
-            same[_what(event)].append(event)
+            # What it says, without where and in which layout it stands.
+            said = event._replace(file="", line=0, level=None, written="", local_ms=None, timestamp_ms=None, text="")
+            same[said._replace(record=None, resolution_ms=1)].append(event)
     for equal in same.values():
         kept += equal if len({event.file for event in equal}) == 1 else _of_one_file_each(equal)
     return kept
-
-
-def _what(event: BrokerEvent) -> BrokerEvent:
-    """What an event says, without where and in which layout it stands."""
-    return event._replace(
-        file="", line=0, level=None, written="", local_ms=None, timestamp_ms=None, text="", record=None, resolution_ms=1
-    )
 
 
 def _of_one_file_each(equal: list[BrokerEvent]) -> list[BrokerEvent]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from coordinator_core.errors import DecodeError
-from coordinator_core.records import Fields
 from coordinator_core.wire.codec import reader, writer
 from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.primitives import scalar_reader, scalar_writer
@@ -72,12 +71,6 @@ def features(answer: bytes, version: int, correlation_id: int) -> BrokerFeatures
         raise found.within("", record_type=API) from None
     if end != len(answer):
         raise DecodeError(f"{len(answer) - end} bytes after its fields", record_type=API, position=end)
-    return BrokerFeatures(
-        {feature["name"]: feature["maxVersion"] for feature in fields.get("supportedFeatures", ())}, _finalized(fields)
-    )
-
-
-def _finalized(fields: Fields) -> dict[str, int] | None:
-    if fields.get("finalizedFeaturesEpoch", -1) < 0:
-        return None
-    return {feature["name"]: feature["maxVersionLevel"] for feature in fields.get("finalizedFeatures", ())}
+    supported = {feature["name"]: feature["maxVersion"] for feature in fields.get("supportedFeatures", ())}
+    finalized = {feature["name"]: feature["maxVersionLevel"] for feature in fields.get("finalizedFeatures", ())}
+    return BrokerFeatures(supported, finalized if fields.get("finalizedFeaturesEpoch", -1) >= 0 else None)

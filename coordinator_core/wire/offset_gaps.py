@@ -17,7 +17,6 @@ before it may be such records, and is not lost.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -189,8 +188,9 @@ class OffsetGaps:
 
     def last_lost_below(self, end: int | None) -> int:
         """The highest offset below ``end`` that is lost, -1 if none is; None: in all of the log."""
-        bounds = (lost.last if end is None else min(lost.last, end - 1) for lost in self._lost_below(end))
-        return max(bounds, default=-1)
+        if end is None:
+            return max((lost.last for lost in self.lost), default=-1)
+        return max((min(lost.last, end - 1) for lost in self.lost if lost.first < end), default=-1)
 
     def is_lost_from(self, end: int | None) -> bool:
         """Whether an offset from ``end`` on is lost."""
@@ -199,9 +199,6 @@ class OffsetGaps:
     def may_hide_ends(self, end: int | None) -> bool:
         """Whether a dump by a consumer lacks offsets below ``end`` at which transactions may have ended."""
         return self._first_hidden is not None and (end is None or self._first_hidden < end)
-
-    def _lost_below(self, end: int | None) -> Iterator[LostOffsets]:
-        return (lost for lost in self.lost if end is None or lost.first < end)
 
     def _note_keys(self, rows: pa.RecordBatch, offset: Ints) -> None:
         if not self._is_compacted or self._repeats.first is not None:

@@ -11,7 +11,7 @@ Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -70,22 +70,19 @@ def two_static_by_instance(view: LeaderView, joined: Sequence[int]) -> list[int]
     return [*merged, *halves[0], *halves[1]]
 
 
-def last_runs(view: LeaderView, ranked: Sequence[int], joined: Collection[int]) -> list[int]:
-    """Of ``ranked``, the members that kafka-python does not lose: of the static members, and of the dynamic ones, those
-    of the last run of neighbours among ``joined`` in the JoinGroup response.
+def last_runs(view: LeaderView, joined: Sequence[int]) -> list[int]:
+    """As ``static_first``, without the members that kafka-python loses: of the static members, and of the dynamic ones,
+    those of the last run of neighbours among ``joined`` in the JoinGroup response are left.
     """
     runs: dict[bool, list[int]] = {}
     before: bool | None = None
-    for m in view.order:
-        if m not in joined:
-            continue
+    for m in joined:
         is_static = view.specs[m].instance_id is not None
         if is_static is not before:
             runs[is_static] = []
         runs[is_static].append(m)
         before = is_static
-    left = {m for run in runs.values() for m in run}
-    return [m for m in ranked if m in left]
+    return static_first(view, [m for run in runs.values() for m in run])
 
 
 TopicOrder = Callable[[LeaderView, Sequence[int], str], list[int]]
@@ -123,14 +120,12 @@ class RangeProfile:
     """A range assignor.
 
     ``members`` is the order in which members are given their ranges, and ``of_topic`` that of each topic, where topics
-    differ. ``last_runs``: members are lost as kafka-python loses them. ``by_racks``: racks count (KIP-881).
-    ``together_by_racks``: of topics with the same members and numbers of partitions, partition n goes first to members
-    in a rack, even where racks make no difference (librdkafka). ``bound``: where ranges begin, if not so that the first
-    members get one more.
+    differ. ``by_racks``: racks count (KIP-881). ``together_by_racks``: of topics with the same members and numbers of
+    partitions, partition n goes first to members in a rack, even where racks make no difference (librdkafka).
+    ``bound``: where ranges begin, if not so that the first members get one more.
     """
 
     members: MemberOrder = static_first
-    last_runs: bool = False
     by_racks: bool = False
     together_by_racks: bool = False
     of_topic: TopicOrder | None = None
@@ -180,11 +175,8 @@ class RangeProfile:
         if self.of_topic is not None:
             every = view.partitions.topics
             return {topic: self.of_topic(view, joined, every[topic]) for topic, joined in subscribers.items()}
-        ranked: dict[tuple[int, ...], list[int]] = {}
         # Most topics have the same subscribers: they are put in order once.
-        for joined in {tuple(members) for members in subscribers.values()}:
-            members = self.members(view, joined)
-            ranked[joined] = last_runs(view, members, {*members}) if self.last_runs else members
+        ranked = {joined: self.members(view, joined) for joined in {tuple(members) for members in subscribers.values()}}
         return {topic: ranked[tuple(joined)] for topic, joined in subscribers.items()}
 
 
@@ -290,15 +282,13 @@ def as_known(view: LeaderView, spec: ClassicGroupSpec) -> Iterable[int]:
 class RoundRobin:
     """A round robin assignor.
 
-    ``members`` and ``partitions`` are the orders in which it deals. ``last_runs``: members are lost as kafka-python
-    loses them. ``restarts``: it begins with the first member for each topic; ``of_topic``: in an order of members of
-    that topic's own. ``to_anyone``: members get partitions to which they do not subscribe. ``fails_on_skip``: it fails
-    where a member would have to be skipped.
+    ``members`` and ``partitions`` are the orders in which it deals. ``restarts``: it begins with the first member for
+    each topic; ``of_topic``: in an order of members of that topic's own. ``to_anyone``: members get partitions to which
+    they do not subscribe. ``fails_on_skip``: it fails where a member would have to be skipped.
     """
 
     members: MemberOrder = static_first
     partitions: PartitionOrder = by_topic
-    last_runs: bool = False
     restarts: bool = False
     of_topic: TopicOrder | None = None
     to_anyone: bool = False
@@ -310,8 +300,6 @@ class RoundRobin:
             raise AssignorError("IllegalArgumentException", "CircularIterator can only be used on non-empty lists")
         view = LeaderView(spec.members, image)
         circle = self.members(view, view.order)
-        if self.last_runs:
-            circle = last_runs(view, circle, {*circle})
         subscribed = [set(topics) for topics in view.subscribed]
         work: list[list[int]] = [[] for _ in view.members]
         turn, before = 0, -1

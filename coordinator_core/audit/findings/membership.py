@@ -110,7 +110,12 @@ def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> s
     timeout_ms = timeouts.pop() if len(timeouts) == 1 else None
     if timeout_ms is None or not all((row.hint or "").startswith(SLOW_POLL) for row in stays):
         return None
-    got = _last_assigned(history)
+    # When each member last got partitions before it left, by member and the record that ended them.
+    got: dict[tuple[str, LogPosition], LogPosition] = {}
+    for each in history.assignments:
+        if each.kind == "current" and each.until is not None:
+            key = each.member_id, each.until
+            got[key] = max(each.since, got.get(key, each.since), key=lambda at: at.offset)
     waits = [
         row.left.timestamp_ms - got[row.member_id, row.left].timestamp_ms
         for row in stays
@@ -123,16 +128,6 @@ def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> s
         f"its rebalance timeout of {duration(timeout_ms)}, which is its max.poll.interval.ms: its poll loop takes "
         f"longer"
     )
-
-
-def _last_assigned(history: GroupHistory) -> dict[tuple[str, LogPosition], LogPosition]:
-    """Return when each member last got partitions before it left, by member and the record that ended them."""
-    got: dict[tuple[str, LogPosition], LogPosition] = {}
-    for row in history.assignments:
-        if row.kind == "current" and row.until is not None:
-            key = row.member_id, row.until
-            got[key] = max(row.since, got.get(key, row.since), key=lambda at: at.offset)
-    return got
 
 
 class _Restart(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.commits import MOST_KEPT, PartitionCommits, Rewind
+from coordinator_core.audit.folds.commits import MOST_KEPT, PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.lost_records import LostRecords
@@ -42,15 +42,10 @@ def taken_by_turns(history: GroupHistory, limits: Thresholds) -> dict[tuple[str,
     for commits in history.commits:
         if len(commits.rewinds) >= limits.commit_turns:
             rewinds = tuple(rewind for rewind in commits.rewinds if not empty.had_members(rewind.at))
-            steps = list(pairwise(rewinds))
-            if len(rewinds) >= limits.commit_turns and sum(map(_goes_up, steps)) >= OF_TURNS * len(steps):
+            goes_up = [last.before > one.before and last.after > one.after for one, last in pairwise(rewinds)]
+            if len(rewinds) >= limits.commit_turns and sum(goes_up) >= OF_TURNS * len(goes_up):
                 taken[commits.topic, commits.partition] = commits._replace(rewinds=rewinds)
     return taken
-
-
-def _goes_up(step: tuple[Rewind, Rewind]) -> bool:
-    one, other = step
-    return other.before > one.before and other.after > one.after
 
 
 def cut_text(commits: Iterable[PartitionCommits], more_of: Callable[[PartitionCommits], int]) -> str:

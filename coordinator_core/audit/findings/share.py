@@ -227,7 +227,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     if missing:
         named = first_of([f"{row.topic}-{row.partition}" for row in missing])
         detail = f"{counted(len(missing), 'share partition')} initialized without state in {SHARE_LOG}: {named}"
-        yield _orphans(history, limits, detail, [row.since for row in missing], in_share_state=False)
+        yield _orphans(history, detail, [row.since for row in missing], in_share_state=False)
     left = [
         delivery.current
         for unit, delivery in states.items()
@@ -240,11 +240,11 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         named = first_of([f"{row.topic or row.topic_id}-{row.partition}" for row in left])
         lacks = f"of a group that is not in {GROUP_LOG}" if history.own_ms == 0 else "that the group has not"
         detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} {lacks}: {named}"
-        yield _orphans(history, limits, detail, [row.since for row in left], in_share_state=True)
+        yield _orphans(history, detail, [row.since for row in left], in_share_state=True)
 
 
 def _orphans(
-    history: GroupHistory, limits: Thresholds, detail: str, evidence: Sequence[LogPosition], *, in_share_state: bool
+    history: GroupHistory, detail: str, evidence: Sequence[LogPosition], *, in_share_state: bool
 ) -> FindingRow:
     return history.finding(
         FindingKind.SHARE_STATE_ORPHANED, len(evidence), detail, evidence, is_open=True, in_share_state=in_share_state

@@ -51,7 +51,9 @@ def with_delivery_limit(rows: Iterable[SharePartitionRow], limit: int) -> Delive
         released = [span for row in of_partition for span in row.released_now if span.delivery_count >= limit]
         late = [span for _, span in archived if span.delivery_count > limit]
         sooner = _records(_merged([*released, *late]))
-        more = [span for row, span in archived if span.delivery_count < limit and _was_the_limit(row, span)]
+        # Without a limit in the metadata log each delivery may have been the last.
+        last = (span for row, span in archived if span.delivery_count >= (row.delivery_limit or 0))
+        more = [span for span in last if span.delivery_count < limit]
         actual += _records(span for _, span in archived)
         given_up += sooner + _records(span for _, span in archived if span.delivery_count <= limit) - _records(more)
         # What would end sooner and was not archived later was settled, or is still out.
@@ -59,11 +61,6 @@ def with_delivery_limit(rows: Iterable[SharePartitionRow], limit: int) -> Delive
         undecided += _records(more)
     is_whole = all(row.history_complete for row in ordered)
     return DeliveryComparison(GivenUpRecords(actual, 0, 0), GivenUpRecords(given_up, accepted, undecided), is_whole)
-
-
-def _was_the_limit(row: SharePartitionRow, archived: OffsetRange) -> bool:
-    """Whether it may have been the last delivery; without a limit in the metadata log each may have been."""
-    return row.delivery_limit is None or archived.delivery_count >= row.delivery_limit
 
 
 def _merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:

@@ -227,13 +227,8 @@ def combine_batches(known: Sequence[StateBatch] | None, new: Iterable[StateBatch
             combined.append(batch)
             continue
         for piece in _resolved(batch, waiting.pop()):
-            insort(waiting, piece, key=_reverse_order)
+            insort(waiting, piece, key=lambda batch: (-batch.first, -batch.last, *(-part for part in batch.rank)))
     return combined
-
-
-def _reverse_order(batch: StateBatch) -> tuple[int, int, int, int]:
-    count, state = batch.rank
-    return -batch.first, -batch.last, -count, -state
 
 
 def _meet(batch: StateBatch, following: StateBatch) -> bool:
