@@ -28,11 +28,11 @@ SECOND_HALF = frozenset(
         CauseKind.SHARE_STATE_INITIALIZED,
         CauseKind.DELAY_ELAPSED,
         CauseKind.WARMUP_CAUGHT_UP,
-        CauseKind.GROUP_UPGRADED,
-        CauseKind.GROUP_DOWNGRADED,
     )
 )
-"""Causes that go on with what another rebalance began, or move the group to the other protocol as a whole."""
+"""Causes that go on with what another rebalance began."""
+CONVERSIONS = frozenset((CauseKind.GROUP_UPGRADED, CauseKind.GROUP_DOWNGRADED))
+"""Causes that move the group to the other protocol as a whole. Who left with it may be told in the other log alone."""
 ARRIVED = frozenset((CauseKind.MEMBER_JOINED, CauseKind.STATIC_MEMBER_RETURNED, CauseKind.STATIC_MEMBER_REPLACED))
 GONE = DEPARTED.union(kind for kind, _ in HOW.values())
 """A member went; the log alone, or a broker's line, says how."""
@@ -103,13 +103,16 @@ def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceR
 
 def _disturbs(row: RebalanceRow, before: RebalanceRow | None) -> bool:
     """Whether a rebalance disturbs members that had work: not the second half of one, which gives out what the first
-    half took away, nor one with which a group begins or ends to have members.
+    half took away, nor one with which a group is converted, or begins or ends to have members.
 
     One that gives out has no second half: if the next one gives out, too, the members pass partitions round.
     """
     if row.members_before == 0 or row.members_after == 0:
         return False
-    goes_on = bool(row.causes) and all(cause.kind in SECOND_HALF for cause in row.causes)
+    causes = {cause.kind for cause in row.causes}
+    if causes & CONVERSIONS:
+        return False
+    goes_on = bool(causes) and causes <= SECOND_HALF
     return not goes_on or (before is not None and _hands_over(before) and _hands_over(row))
 
 

@@ -13,7 +13,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.records import LogPosition
 from tests.core.audit.findings.test_findings import LIMITS
-from tests.core.audit.histories import rebalance
+from tests.core.audit.histories import cause, rebalance
 
 SHORT = replace(LIMITS, storm_window_ms=10, storm_rebalances=3)
 
@@ -41,3 +41,12 @@ def test_storms_are_the_windows_that_overlap(pauses: list[int]) -> None:
     storm_rows = storms(GroupHistory("g", 1_000, rebalances=rows), SHORT)
     found = [(int(row.detail.split(" ms, ")[1].split()[0]), row.value) for row in storm_rows]
     assert found == periods(times, SHORT)
+
+
+def test_a_conversion_counts_in_no_storm_whoever_left_with_it() -> None:
+    """That a worker left just before is told in the other log alone, which may not be there."""
+    rows = [rebalance(nth + 1, LogPosition(0, 10 * nth, nth)) for nth in range(4)]
+    left = cause("member_left_or_expired", "a", rows[0].at)
+    for causes in ((cause("group_upgraded", None, rows[0].at),), (cause("group_upgraded", None, rows[0].at), left)):
+        history = GroupHistory("g", 1_000, rebalances=[rows[0]._replace(causes=causes), *rows[1:]])
+        assert [row.value for row in storms(history, SHORT)] == [3]
