@@ -130,9 +130,7 @@ def document_rows() -> list[dict[str, str]]:
         {
             "Client": f"`{client}`",
             "What it is": ABOUT[client],
-            "Default client id": f"`{DEFAULTS[client].client_id.pattern}`"
-            if DEFAULTS[client].client_id.pattern
-            else "empty",
+            "Default client id": f"`{defaults.client_id.pattern}`" if defaults.client_id.pattern else "empty",
             "Default session timeout": f"{defaults.session_timeout_ms // 1000} s",
             "Default rebalance timeout": f"{defaults.rebalance_timeout_ms // 1000} s"
             if defaults.rebalance_timeout_ms

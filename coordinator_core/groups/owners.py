@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.clients.known_clients import KEEPS_LAST_ENTRY
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.classic.protocols import assigned_partitions, lists_again
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
@@ -134,16 +133,14 @@ def possible_owners(groups: Iterable[GroupThen], topics: TopicImage | None, topi
                 yield _possible_owner(group, topic, None)
         elif not isinstance(state, ClassicGroup):
             for member in state.members.values():
-                knows = certainty.knows(KEYS[type(state)].current, member.member_id) and _knows_tasks(state, certainty)
+                knows = certainty.knows(KEYS[type(state)].current, member.member_id)
+                # Which topics the tasks of a streams group read is in its topology.
+                if isinstance(state, StreamsGroup):
+                    knows = knows and certainty.knows(RecordType.STREAMS_GROUP_TOPOLOGY)
                 if not knows or (topics is None and _may_read(state, member, topic)):
                     yield _possible_owner(group, topic, member)
             for member_id in certainty.unknown_members:
                 yield _possible_owner(group, topic, None)._replace(member_id=member_id)
-
-
-def _knows_tasks(state: GroupState, certainty: Certainty) -> bool:
-    """Return whether it is known which topics the tasks of a streams group read; other groups have none."""
-    return not isinstance(state, StreamsGroup) or certainty.knows(RecordType.STREAMS_GROUP_TOPOLOGY)
 
 
 def _may_read(state: GroupState, member: Any, topic: str) -> bool:

@@ -132,7 +132,10 @@ class TrailFold:
             # What was the newest so far is the last one of its interval: it stays.
             self.points = [*self.all(number - 1), CommitPoint(time_ms, at, offset, number)]
             if len(self.points) > 2 * MOST_TRAIL_INTERVALS:
-                self._thin()
+                longer = next((length_ms for length_ms in TRAIL_LENGTHS_MS if length_ms > self.length_ms), None)
+                since_ms = begin_of_trail(self.points[-1].time_ms, self.length_ms) if longer is None else 0
+                self.length_ms = longer or self.length_ms
+                self.points = thinned(self.points, self.length_ms, since_ms)
             self.until_ms = time_ms - time_ms % self.length_ms + self.length_ms
         if time_ms >= 0:
             self.newest_ms, self.newest_at, self.newest_offset = time_ms, at, offset
@@ -142,12 +145,6 @@ class TrailFold:
         if not self.points or self.newest_at == self.points[-1].at:
             return self.points
         return [*self.points, CommitPoint(self.newest_ms, self.newest_at, self.newest_offset, number)]
-
-    def _thin(self) -> None:
-        longer = next((length_ms for length_ms in TRAIL_LENGTHS_MS if length_ms > self.length_ms), None)
-        since_ms = begin_of_trail(self.points[-1].time_ms, self.length_ms) if longer is None else 0
-        self.length_ms = longer or self.length_ms
-        self.points = thinned(self.points, self.length_ms, since_ms)
 
 
 def trail_length(first_ms: int, last_ms: int) -> int:

@@ -315,7 +315,9 @@ class GroupHistory:
         own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
         log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
         times = [at.timestamp_ms for at in evidence]
-        complete = complete and min(times, default=0) >= 0 and not self._lacks_some(log, evidence)
+        # A finding counts, so that one more record of the group may change its value wherever it lies.
+        lacks = (self.lost.any_within(log, partition, 0, None) for partition in {at.partition for at in evidence})
+        complete = complete and min(times, default=0) >= 0 and not any(lacks)
         begin_ms = min(times) if times else self.now_ms
         end_ms = self.now_ms if is_open or not times else max(times)
         return make_finding(
@@ -334,13 +336,6 @@ class GroupHistory:
             log_topic=log,
             complete=complete,
         )
-
-    def _lacks_some(self, topic: str, evidence: Sequence[LogPosition]) -> bool:
-        """Return whether records are lost of the log in which the evidence lies: before it, in it or after it.
-
-        A finding counts, so that one more record of the group may change its value wherever it lies.
-        """
-        return any(self.lost.any_within(topic, partition, 0, None) for partition in {at.partition for at in evidence})
 
     def client(self, member_id: str | None) -> str | None:
         """Return a name for the client behind a member that survives restarts, or the member id if no such name

@@ -172,7 +172,8 @@ class ConnectAudit:
 
     def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
         spec = attempt.spec
-        if self._is_conversion():
+        # The first of its log, and not the first of a group: with it the group may have come back from KIP-848.
+        if self.memory.generation < 0 and self.value["generation"] > 1:
             return self._converted(attempt, result)
         expected, recorded = (target(spec.members, assignments) for assignments in (result.members, self.assignments))
         everything = {unit for work in recorded.values() for unit in units(work)}
@@ -188,12 +189,6 @@ class ConnectAudit:
             return self._row(judged)
         missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
         return self._row(undecided(missing))
-
-    def _is_conversion(self) -> bool:
-        """Whether the generation may be that with which a group came back from KIP-848: the first of its log, and not
-        the first of a group.
-        """
-        return self.memory.generation < 0 and self.value["generation"] > 1
 
     def _converted(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
         """Such a generation gives each worker what it runs. The eager protocol has no field for that."""

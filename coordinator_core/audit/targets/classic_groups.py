@@ -403,7 +403,12 @@ class ClassicAudit:
         if error := max(consumer.error for consumer in consumers.values()):
             named = next((known.name for known in StreamsAssignorError if known == error), "unknown")
             return self._unknown(f"any assignment: instead of one, the leader sent its members error {error} ({named})")
-        images = self._images({topic for reader in consumers.values() for topic in reader.topics})
+        doubt = TOPICS_MISSING if self.history is None else self._topics_in_doubt()
+        images: list[TopicImage | None] = [None]
+        if self.history is not None and doubt is None:
+            names = {topic for reader in consumers.values() for topic in reader.topics}
+            views = versions_around(self.history, self.settings, self.record.at, names, with_racks=False)
+            images = [view.image for view in views] or images
         # The leader had one of these views: what all of them break is broken for sure, and no more is claimed.
         fewest = min((breaches(consumers, image) for image in images), key=len)
         broken = [
@@ -412,15 +417,7 @@ class ClassicAudit:
         if broken:
             return self._row(differing(Verdict.INVALID, broken))
         missing = "the topology, which only the leader has"
-        doubt = TOPICS_MISSING if self.history is None else self._topics_in_doubt()
-        return self._unknown(f"{missing}; no invariant is broken" if doubt is None else f"{missing}, and {doubt}")
-
-    def _images(self, names: set[str]) -> list[TopicImage | None]:
-        """The topics that the leader may have known; None if they are not known, or in doubt."""
-        if self.history is None or self._topics_in_doubt() is not None:
-            return [None]
-        views = versions_around(self.history, self.settings, self.record.at, names, with_racks=False)
-        return [view.image for view in views] or [None]
+        return self._unknown(f"{missing}, and {doubt}" if doubt else f"{missing}; no invariant is broken")
 
     def _fits(self, attempt: _Attempt, fitted: str, kept: LeaderRound | None = None) -> TargetAuditRow:
         """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
