@@ -19,13 +19,18 @@ def like(ours: Any, theirs: Any) -> Any:
 
 
 def differences(said: Line, described: list[Line]) -> list[tuple[str, str, Any, Any]]:
-    """Group, part, what Admin said and what we say, wherever that is not the same."""
+    """Group, part, what Admin said and what we say, wherever that is not the same.
+
+    What we call unknown is left out, such as the assignor of a group whose members name none: it is in no log.
+    """
     ours = {each["group"]: each for each in described}
     found: list[tuple[str, str, Any, Any]] = []
     if ours.keys() != said.keys():
         found.append(("", "groups", sorted(said), sorted(ours)))
     for group_id, parts in said.items():
-        for part, theirs in parts.items():
+        unknown = ours.get(group_id, {}).get("unknownFields", ())
+        for part, said_of_part in parts.items():
+            theirs = {name: value for name, value in said_of_part.items() if name not in unknown}
             mine = ours.get(group_id, {}).get(part)
             if (part.endswith("offsets") and (mine or {}).keys() != theirs.keys()) or like(mine, theirs) != like(
                 theirs, theirs
