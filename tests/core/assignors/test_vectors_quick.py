@@ -11,8 +11,14 @@ from coordinator_core.assignors.case_files.case_types import RUNNERS, run_case
 from tests.core.assignors.cases import comparable
 from tests.shared_data import ROOT
 
-OWN_TEST = {"streams-highly-available", "client-RoundRobinAssigner", "client-rack-affinity", "older-clients"}
-"""Compared by ``streams/test_kafka_cases.py``, ``client/test_clients.py`` and ``client/test_older_releases.py``."""
+OWN_TEST = {
+    "streams-highly-available",
+    "client-RoundRobinAssigner",
+    "client-rack-affinity",
+    "older-clients",
+    "recorded-clients",
+}
+"""Compared by ``streams/test_kafka_cases.py``, and in ``client/`` by tests of clients and of their older releases."""
 FILES = [file for file in sorted((ROOT / "tests" / "data" / "vectors").glob("*.jsonl")) if file.stem not in OWN_TEST]
 
 
