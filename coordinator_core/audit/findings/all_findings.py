@@ -56,8 +56,8 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     Where some were not judged, and the topics do not reach to the end of the log, there may be more of them.
     """
     rows = [row for row in history.targets if row.verdict in WRONG]
-    are_judged = all(row.verdict != Verdict.UNKNOWN for row in history.targets)
     if rows:
+        are_judged = all(row.verdict != Verdict.UNKNOWN for row in history.targets)
         epochs = first_of([f"{row.epoch} {row.verdict}" for row in rows])
         present = None if history.present is None else history.present.epoch
         yield history.finding(

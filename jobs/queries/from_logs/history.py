@@ -269,6 +269,7 @@ class _GroupsOfLog:
     def give_up_transactions(self) -> None:
         for gathered in self.groups.values():
             gathered.folds.commits.give_up_transactions()
+        self.writing.clear()
 
     def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
         for group_id in self.writing.pop(producer_id, ()):

@@ -250,10 +250,9 @@ class StoredGroups:
             then = GroupThen(group, read_offsets(evidence.commits.held))
             extent = self._extents[key[:2]]
             if not extent.gaps.lists_all or unread_commits or keys.has_unread:
-                then = _proven(then, keys, evidence, extent, unread_commits)
-            if unread_commits and self._has_transactions(key[:2]):
-                # One of them may be of a transaction that was open.
-                then = then._replace(certainty=replace(then.certainty, transactions_are_known=False))
+                # A commit that cannot be decoded may be of a transaction that was open.
+                may_be_open = bool(unread_commits) and self._has_transactions(key[:2])
+                then = _proven(then, keys, evidence, extent, unread_commits, may_be_open=may_be_open)
             if extent.may_hide_ends:
                 then = undecided(then)
             if then.is_possible:
@@ -283,9 +282,18 @@ class StoredGroups:
 
 
 def _proven(
-    then: GroupThen, keys: GroupKeys, evidence: _Evidence, extent: StoredLogExtent, unread: dict[TopicPartition, int]
+    then: GroupThen,
+    keys: GroupKeys,
+    evidence: _Evidence,
+    extent: StoredLogExtent,
+    unread: dict[TopicPartition, int],
+    *,
+    may_be_open: bool,
 ) -> GroupThen:
-    """Return what the log proves of a group; ``unread`` has the commits that cannot be decoded, with their offsets."""
+    """Return what the log proves of a group; ``unread`` has the commits that cannot be decoded, with their offsets.
+
+    ``may_be_open``: one of them may be of a transaction that was open.
+    """
     group, certainty = prove(then.group, keys, extent.gaps)
     records = read_records(evidence.commits.about)
     for partition in evidence.followed_commits:
@@ -297,7 +305,7 @@ def _proven(
         GroupThen(group, then.offsets, certainty),
         records,
         extent.gaps,
-        transactions_are_known=extent.transactions_are_known,
+        transactions_are_known=extent.transactions_are_known and not may_be_open,
         unread=still_unread(unread, then.offsets),
     )
 

@@ -75,7 +75,7 @@ def test_rebalances_and_findings_are_those_of_the_files(both: Both) -> None:
     found = sorted(both.tables.findings(None), key=repr)
     assert found == sorted(both.logs.findings(None), key=repr)
     # The owner of an instance id that another client asked for expired soon after: it may have come back as the other.
-    assert {"conversion_refused", "offsets_expired"} <= {row.kind for row in found}
+    assert {"conversion_refused", "static_member_expired", "offsets_expired"} <= {row.kind for row in found}
     assert not [row.detail for row in found if row.kind == "offsets_expired" and "deleted" in row.detail]
 
 
