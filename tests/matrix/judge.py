@@ -68,7 +68,7 @@ def judge(
         _by_key(question, [row for row in rows if question.group(row) not in in_two_logs])
         for rows in _without_moved_topics(true.rows, said.rows, removal)
     )
-    mine = _with_parts(truth, _by_times_of_topics(truth, mine, removal))
+    truth, mine = _with_parts(truth, _by_times_of_topics(truth, mine, removal))
     for key, row in truth.items():
         other = mine.get(key)
         touched = is_touched(question.group(row)) or (removal.hides_time and _is_on_kip_848(row))
@@ -282,24 +282,45 @@ IN_TWO_LOGS: Final = re.compile(f"group '([^']+)' is in {GROUP_LOG} and in")
 are no truth about what one log alone says."""
 
 
-def _with_parts(truth: Mapping[Key, Row], mine: Mapping[Key, Row]) -> Mapping[Key, Row]:
-    """Return what is said with runs of commits in one row that a doubt about the owner cut into several."""
+def _with_parts(truth: Mapping[Key, Row], mine: Mapping[Key, Row]) -> tuple[Mapping[Key, Row], Mapping[Key, Row]]:
+    """Return both with runs of commits in one row: what is said where a doubt about the owner cut a run into several,
+    and what is true where such a part goes on over the end of a true run, which the doubt hides.
+    """
     joined = dict(mine)
-    parts: set[Key] = set()
+    parts: dict[Key, int] = {}
     runs = [(key, row) for key, row in mine.items() if row.get("kind") == "forward"]
     for key, row in sorted(runs, key=lambda run: run[1]["since"]["offset"]):
-        place = row["topic"], row["partition"]
-        of_partition = [other for other, run in runs if (run["topic"], run["partition"]) == place and other in joined]
-        before = [other for other in of_partition if joined[other]["until"]["offset"] < row["since"]["offset"]]
-        last = max(before, key=lambda other: joined[other]["until"]["offset"], default=key)
-        run = joined[last]
+        last = _run_before(row, {other: joined[other] for other, _ in runs if other in joined}) or key
         is_part = row["missing"] is not None or last in parts
-        if key not in truth and is_part and run["offset_after"] == row["offset_before"]:
-            parts.add(last)
-            whole = {"commits": run["commits"] + row["commits"], "offsets_per_second": None}
-            joined[last] = run | whole | {name: row[name] for name in ("until", "offset_after")}
+        if key not in truth and is_part and joined[last]["offset_after"] == row["offset_before"]:
+            parts[last] = row["until"]["offset"]
+            joined[last] = _one_run(joined[last], row)
             del joined[key]
-    return joined
+    whole = dict(truth)
+    true_runs = [(key, row) for key, row in truth.items() if parts and row.get("kind") == "forward"]
+    for key, row in sorted(true_runs, key=lambda run: run[1]["since"]["offset"]):
+        first = _run_before(row, {part: whole[part] for part in parts if part in whole})
+        if first is not None and key not in mine and row["until"]["offset"] <= parts[first]:
+            whole[first] = _one_run(whole[first], row)
+            del whole[key]
+    return whole, joined
+
+
+def _run_before(row: Row, runs: Mapping[Key, Row]) -> Key | None:
+    """Return the key of the run of commits of the same partition that ends last before this one."""
+    before = {
+        key: run["until"]["offset"]
+        for key, run in runs.items()
+        if (run["topic"], run["partition"]) == (row["topic"], row["partition"])
+        and run["until"]["offset"] < row["since"]["offset"]
+    }
+    return max(before, key=before.__getitem__, default=None)
+
+
+def _one_run(first: Row, row: Row) -> Row:
+    """Return two runs of commits as one."""
+    sums = {"commits": first["commits"] + row["commits"], "offsets_per_second": None}
+    return first | sums | {name: row[name] for name in ("until", "offset_after")}
 
 
 def _is_classic_rebalance(row: Row) -> bool:

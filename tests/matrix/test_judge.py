@@ -355,3 +355,26 @@ def test_in_a_dump_without_positions_times_tell_which_record_is_which(
     said = REBALANCE | {"at": AT | at} | more
     assert verdict("rebalances", REBALANCE, said, NUMBERED, '{"warning": "log partitions"}') == judged
     assert verdict("rebalances", REBALANCE, said, DUMP, '{"warning": "control"}') in ("wrong", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("ends", "judged"),
+    [
+        # A part whose owner is in doubt goes on over the end of the first true run, or up to an end that is not true.
+        ((4, 9), "same"),
+        ((4, 8), "wrong"),
+    ],
+)
+def test_a_doubt_about_the_owner_hides_where_a_run_of_commits_ends(ends: tuple[int, int], judged: str) -> None:
+    def runs(until: tuple[int, int], begins: int, missing: str | None) -> list[dict[str, Any]]:
+        both = [(1, until[0], None), (begins, until[1], missing)]
+        return [
+            {"group_id": "g", "topic": "t", "partition": 0, "kind": "forward", "missing": doubt}
+            | {"since": {"offset": first}, "until": {"offset": last}, "commits": last - first + 1}
+            | {"offset_before": first - 1, "offset_after": last, "offsets_per_second": 1.0}
+            for first, last, doubt in both
+        ]
+
+    true = Answer(runs((6, 9), 7, None), "", 0)
+    said = Answer(runs(ends, ends[0] + 1, "the owner"), LOST, 0)
+    assert judge(ASKS["commits g"], true, said, NO_METADATA, lambda _: True).verdict == judged
