@@ -3,51 +3,74 @@
 from __future__ import annotations
 
 import os
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, LogFormatError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
-from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, ReadAt
+from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, DamageKind, ReadAt
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.offset_gaps import OffsetGaps
 from jobs.sources.bounded_warnings import Warn
+from jobs.sources.copies import folder_of
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
-from jobs.watch.followed_log import LastRow, Reached, other_log
+from jobs.sources.segments import LENGTH_AT
+from jobs.watch.followed_log import NO_ROW, LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
 
 if TYPE_CHECKING:
     from jobs.watch.live_broker import Look, TakenSnapshot
 
-WALK_BYTES: Final = 1 << 20
-"""How many bytes of a segment are walked at a time to find the end of its last whole batch."""
+SILENT_S: Final = 10.0
+"""A batch at the end of a log that is not whole for so long is said to be waited for."""
+ANCHOR_BYTES: Final = 64
+"""So many bytes before the place at which reading goes on must be those that were read."""
 MOST_ROWS: Final = 50_000
 """About how many rows of a partition are given at a time; the rest comes with the next rows."""
 
 
 @dataclass(slots=True)
-class _Reached:
-    """How far a partition was read: a byte position in a segment, and the last offset seen.
+class _Position:
+    """Where reading goes on in a folder: at a byte of a segment, behind the bytes ``before``, which end a batch.
 
-    ``known`` is the last row that a former watch read, until it was compared with the log. ``is_lost``: what lies
-    between that offset and the next rows cannot be read.
+    ``waits``: at which byte a batch begins that is not whole, and when it has been so for too long.
     """
 
-    segment: str
+    segment: str = ""
+    at: int = 0
+    before: bytes = b""
+    waits: tuple[int, float] = (-1, 0.0)
+
+
+@dataclass(slots=True)
+class _Reached:
+    """How far a partition was read: the last row, and positions by folder, as a partition may have several copies.
+
+    ``known`` is the last row until it was compared with the log, after a former watch has read it or where files are
+    read again. ``is_lost``: what lies between it and the next rows cannot be read.
+    """
+
     from_start: bool
-    position: int = 0
-    offset: int = -1
+    last: LastRow = NO_ROW
     known: LastRow | None = None
     is_lost: bool = False
+    positions: dict[str, _Position] = field(default_factory=dict)
+
+    def begin_again(self) -> None:
+        """Read all files again: rows up to the last one are passed over by their offsets."""
+        self.positions.clear()
+        self.known = None if self.last == NO_ROW else self.last
 
 
 class Source(Protocol):
@@ -106,15 +129,18 @@ class Source(Protocol):
 class GrowingLogs(Source):
     """The segments of all log partitions below some folders. Each ``poll`` gives what was appended since the last one.
 
-    A batch is given once all of its bytes are there: a broker may be in the middle of writing it. A segment that was
-    compacted meanwhile is read again, and rows up to the last offset seen are left out.
+    A batch is given once all of its bytes are there: a broker may be in the middle of writing it. So damage at the end
+    of a log is told once a whole batch or another segment is behind it, and before that, that nothing was read for
+    long. ``clock`` gives seconds.
     """
 
-    def __init__(self, paths: Sequence[Path], warn: Warn) -> None:
+    def __init__(self, paths: Sequence[Path], warn: Warn, clock: Callable[[], float] = time.monotonic) -> None:
         self._paths = paths
         self._warn = warn
+        self._clock = clock
         self._reached: dict[LogPlace, _Reached] = {}
         self._former: Mapping[LogPlace, Reached] = {}
+        self._gone: set[LogPlace] = set()
 
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin where a former watch stopped; the metadata log is read from its beginning."""
@@ -145,6 +171,9 @@ class GrowingLogs(Source):
             for (topic, partition), group in groupby(logs, key=lambda log: (log.topic, log.partition))
             if (some := list(group))
         ]
+        gone, self._gone = self._gone, self._reached.keys() - dict(by_place).keys()
+        for place in sorted(self._gone - gone):
+            self._warn(f"{place}: its folder is not there any more, and nothing else of it is read until it is")
         is_gone = False
         for place, files in sorted(by_place, key=lambda each: (each[0].family is not Family.METADATA, each[0])):
             reached = self._reached.get(place)
@@ -153,59 +182,71 @@ class GrowingLogs(Source):
             try:
                 yield from self._appended(place, reached, files)
             except FileNotFoundError:
-                # A broker has deleted a segment since it was listed, or compacted it into an earlier one: all are read
-                # again, and what was read is passed over by its offsets.
-                reached.segment, is_gone = "", True
+                # A broker has deleted a segment since it was listed, compacted it into an earlier one, or cut it.
+                reached.begin_again()
+                is_gone = True
                 continue
-            if reached.known is not None:
+            if reached.known is not None and files[-1].segment.partition(".")[0] <= f"{reached.known.offset:020}":
                 raise InputError(other_log(place, reached.known.offset, "the log ends before"))
+            reached.known = None
         if is_gone:
             yield from self.poll()
 
     def _begun(self, place: LogPlace, files: Sequence[LogFile]) -> _Reached:
-        first, former = files[0].segment, self._former.get(place)
+        former = self._former.get(place)
         if former is None:
-            return _Reached(first, first == FIRST_SEGMENT)
-        last = former.last
-        before = [file.segment for file in files if file.segment.partition(".")[0] <= f"{last.offset:020}"]
-        return _Reached(max(before, default=first), former.from_start, 0, last.offset, last)
+            return _Reached(files[0].segment == FIRST_SEGMENT)
+        return _Reached(former.from_start, former.last, former.last)
 
     def _appended(self, place: LogPlace, reached: _Reached, files: Sequence[LogFile]) -> Iterator[NewRows]:
         # Of this poll only: brokers may have compacted what an earlier one has read, and the hole that follows.
         gaps = OffsetGaps(from_start=True)
-        for number, file in enumerate(files):
-            if file.segment < reached.segment:
-                continue
+        begins: dict[str, str] = {}
+        newest: dict[str, str] = {}
+        for file in files:
+            newest[folder_of(file)] = file.segment
             # Names of segments are offsets of 20 digits: as texts they are in the order of the log.
-            if file.segment > reached.segment or file.size < reached.position:
-                reached.segment, reached.position = file.segment, 0
+            if file.segment.partition(".")[0] <= f"{reached.last.offset:020}":
+                begins[folder_of(file)] = file.segment
+        for file in files:
+            folder = folder_of(file)
+            position = reached.positions.setdefault(folder, _Position(begins.get(folder, "")))
+            if file.segment < position.segment:
+                continue
+            if file.segment > position.segment:
+                position = reached.positions[folder] = _Position(file.segment)
             # The others stop at the size of the listing: what they say of topics was in the metadata log before.
             size = os.stat(file.path).st_size if place.family is Family.METADATA else file.size
-            yield from self._read(place, reached, file, size, gaps, is_last=number == len(files) - 1)
+            whole = replace(file, size=size)
+            yield from self._read(place, reached, position, whole, gaps, is_last=file.segment == newest[folder])
 
     def _read(
-        self, place: LogPlace, reached: _Reached, file: LogFile, size: int, gaps: OffsetGaps, *, is_last: bool
+        self, place: LogPlace, reached: _Reached, position: _Position, file: LogFile, gaps: OffsetGaps, *, is_last: bool
     ) -> Iterator[NewRows]:
         with file.open() as read_at:
-            # Only the last segment is still written to; in another one a batch that is cut is damage, and is told.
-            stop = whole_batches(read_at, reached.position, size) if is_last else size
-            if stop <= reached.position:
+            if read_at(position.at - len(position.before), len(position.before)) != position.before:
+                raise FileNotFoundError(file.path)
+            # Zeros are the preallocated rest of a segment.
+            if position.at >= file.size or not any(read_at(position.at, LOG_OVERHEAD)):
                 return
             rows: list[LogRow] = []
-            for part in read_columns(read_at, stop, reached.position, stop, name=file.name):
+            damages: list[Damage] = []
+            for part in _parts(read_at, file, position.at):
                 if isinstance(part, Damage):
-                    self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
-                    yield from _given(place, reached, rows)
-                    rows, reached.is_lost = [], True
+                    damages.append(part)
                     continue
+                if damages:
+                    yield from _given(place, reached, rows)
+                    rows = []
+                    self._lose(reached, file, damages)
                 if reached.known is not None:
                     self._compare(place, reached, part)
-                new, known = [row for row in log_rows(part) if row.offset > reached.offset], len(gaps.lost)
+                new, known = [row for row in log_rows(part) if row.offset > reached.last.offset], len(gaps.lost)
                 gaps.feed(part)
                 for gone in gaps.lost[known:]:
                     # A compacted segment is read again from its start: holes below what was read are the cleaner's, or
                     # known.
-                    if gone.last <= reached.offset:
+                    if gone.last <= reached.last.offset:
                         continue
                     before = sum(row.offset < gone.first for row in new)
                     yield from _given(place, reached, rows + new[:before])
@@ -214,8 +255,30 @@ class GrowingLogs(Source):
                 if len(rows) >= MOST_ROWS:
                     yield from _given(place, reached, rows)
                     rows = []
-            reached.position = stop
+                begin = pc.max(part.column("batch_position")).as_py()
+                position.at = begin + LOG_OVERHEAD + int.from_bytes(read_at(begin + LENGTH_AT, 4), "big")
+            size = min(position.at, ANCHOR_BYTES)
+            position.before = read_at(position.at - size, size)
         yield from _given(place, reached, rows)
+        if damages and is_last:
+            self._wait(position, file, damages[0])
+        elif damages:
+            self._lose(reached, file, damages)
+
+    def _lose(self, reached: _Reached, file: LogFile, damages: list[Damage]) -> None:
+        for damage in damages:
+            self._warn(f"{file.name} at byte {damage.position}: {damage.cause} ({damage.size} bytes left out)")
+        damages.clear()
+        reached.is_lost = True
+
+    def _wait(self, position: _Position, file: LogFile, damage: Damage) -> None:
+        """Wait for what a broker may be writing; say so once if that takes too long."""
+        at, until = position.waits
+        if at != damage.position:
+            position.waits = damage.position, self._clock() + SILENT_S
+        elif self._clock() >= until:
+            position.waits = at, inf
+            self._warn(f"{file.name} at byte {at}: {damage.cause}: nothing behind it can be read, waiting for more")
 
     def _compare(self, place: LogPlace, reached: _Reached, part: pa.RecordBatch) -> None:
         """Compare the last row that was read with the one that is there; it may have been compacted since."""
@@ -228,29 +291,15 @@ class GrowingLogs(Source):
         reached.known = None
 
 
+def _parts(read_at: ReadAt, file: LogFile, start: int) -> Iterator[pa.RecordBatch | Damage]:
+    try:
+        yield from read_columns(read_at, file.size, start, name=file.name)
+    except LogFormatError as error:
+        yield Damage(DamageKind.FORMAT, 0, file.size, error.cause, b"")
+
+
 def _given(place: LogPlace, reached: _Reached, rows: Sequence[LogRow]) -> Iterator[NewRows]:
     if rows:
-        reached.offset = rows[-1].offset
+        reached.last = LastRow.of(rows[-1])
         yield NewRows(place, rows, reached.from_start, reached.is_lost)
         reached.is_lost = False
-
-
-def whole_batches(read_at: ReadAt, start: int, size: int) -> int:
-    """Return the position behind the last whole batch between two byte positions of a segment.
-
-    A batch begins with its base offset (8 bytes) and the number of bytes that follow (4 bytes).
-    """
-    position = start
-    while position + LOG_OVERHEAD <= size:
-        block = read_at(position, min(WALK_BYTES, size - position))
-        at = 0
-        while at + LOG_OVERHEAD <= len(block):
-            length = int.from_bytes(block[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
-            # Zeros are the preallocated rest of a segment, and have no length.
-            if length <= 0 or position + at + LOG_OVERHEAD + length > size:
-                return position + at
-            at += LOG_OVERHEAD + length
-        if at == 0:
-            return position
-        position += at
-    return position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,10 @@ from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.batch_writer import encode_batch
 from jobs.queries.from_logs.history import group_histories
-from jobs.sources.files import LogFile, find_logs
+from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
-from jobs.watch.growing_logs import GrowingLogs, whole_batches
+from jobs.watch.growing_logs import SILENT_S, GrowingLogs
 from tests.core.wire.segments import records
 from tests.jobs.watch.samples import SAMPLES, followed, growing
 from tests.matrix.removals import cut, segments
@@ -89,14 +90,130 @@ def test_a_storm_of_many_groups_that_is_there_at_the_beginning_ends_no_storm(
     assert list(groups.events()) == []
 
 
-def test_a_batch_is_read_once_it_is_whole() -> None:
-    file = max(SAMPLES.rglob("__consumer_offsets-*/*.log"), key=lambda each: each.stat().st_size)
-    data = file.read_bytes()
-    ends = {whole_batches(lambda at, size: data[at : at + size], 0, cut) for cut in range(0, len(data), 97)}
-    ends.add(whole_batches(lambda at, size: data[at : at + size], 0, len(data)))
-    assert max(ends) == len(data)
-    for end in ends:
-        assert end == 0 or whole_batches(lambda at, size: data[at : at + size], 0, end) == end
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Segment:
+    """A segment that is written while a watch reads it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.warned: list[str] = []
+        self.clock = Clock()
+        self.source = GrowingLogs([folder], self.warned.append, self.clock)
+        self.file = folder / "__consumer_offsets-0" / FIRST_SEGMENT
+        self.file.parent.mkdir(parents=True)
+
+    def read(self, data: bytes) -> list[int]:
+        """Return the offsets that a poll gives once the segment has these bytes."""
+        self.file.write_bytes(data)
+        return [row.offset for new in self.source.poll() for row in new.rows]
+
+
+BATCHES = [encode_batch(records(first, 3)) for first in (0, 3, 6, 9)]
+WITH_A_LONG_LENGTH = BATCHES[1][:9] + b"\1" + BATCHES[1][10:]
+"""The second batch, as if it went on for 64 kB more."""
+
+
+@pytest.mark.parametrize("zeros", [0, 500], ids=["as it grows", "preallocated"])
+def test_a_batch_is_read_once_it_is_whole(tmp_path: Path, zeros: int) -> None:
+    segment, data = Segment(tmp_path), b"".join(BATCHES)
+    read: list[int] = []
+    for end in range(0, len(data) + 1, 7):
+        segment.clock.now += 0.5
+        read += segment.read(data[:end] + bytes(zeros))
+        # The last byte of these batches is zero, as what follows in a preallocated file.
+        there = end + (zeros > 0)
+        assert len(read) == 3 * sum(there >= behind for behind in accumulate(map(len, BATCHES)))
+    assert segment.warned == []
+
+
+@pytest.mark.parametrize("behind", [BATCHES[2], None], ids=["a batch", "a segment"])
+def test_a_damaged_length_is_told_once_something_is_behind_it(tmp_path: Path, behind: bytes | None) -> None:
+    segment, damaged = Segment(tmp_path), BATCHES[0] + WITH_A_LONG_LENGTH
+    assert segment.read(damaged) == [0, 1, 2]
+    assert segment.warned == []
+    if behind is None:
+        segment.file.with_name(f"{6:020}.log").write_bytes(BATCHES[2])
+    assert segment.read(damaged + (behind or b"")) == [6, 7, 8]
+    (told,) = segment.warned
+    assert f"{FIRST_SEGMENT} at byte {len(BATCHES[0])}: " in told
+    assert f"({len(BATCHES[1])} bytes left out)" in told
+    assert segment.read(segment.file.read_bytes()) == []
+    assert len(segment.warned) == 1
+
+
+@pytest.mark.parametrize("start", [0, 1], ids=["of a log", "behind a batch"])
+@pytest.mark.parametrize("end", [WITH_A_LONG_LENGTH, bytes([1] * 40)], ids=["length", "no batch"])
+def test_what_cannot_be_read_for_long_is_told_once(tmp_path: Path, start: int, end: bytes) -> None:
+    segment, data = Segment(tmp_path), b"".join([*BATCHES[:start], end])
+    segment.read(data)
+    segment.clock.now += SILENT_S - 1
+    segment.read(data)
+    assert segment.warned == []
+    for _ in range(3):
+        segment.clock.now += SILENT_S
+        segment.read(data)
+    (told,) = segment.warned
+    assert f"{FIRST_SEGMENT} at byte {len(BATCHES[0]) * start}: " in told
+    assert told.endswith(": nothing behind it can be read, waiting for more")
+
+
+def test_a_log_that_was_cut_and_goes_on_with_other_records_is_refused(tmp_path: Path) -> None:
+    """A broker cuts what was not replicated when another one leads (KIP-101): what was told of it never happened."""
+    segment = Segment(tmp_path)
+    segment.read(b"".join(BATCHES))
+    other = encode_batch([record._replace(value=b"another") for record in records(9, 3)])
+    with pytest.raises(InputError, match="another record is there"):
+        segment.read(b"".join([*BATCHES[:3], other, encode_batch(records(12, 3))]))
+
+
+def test_a_log_that_was_cut_is_refused(tmp_path: Path) -> None:
+    segment = Segment(tmp_path)
+    segment.read(b"".join(BATCHES))
+    with pytest.raises(InputError, match="the log ends before"):
+        segment.read(b"".join(BATCHES[:3]))
+
+
+def test_a_partition_whose_folder_goes_is_told_and_goes_on_in_another(tmp_path: Path) -> None:
+    """A broker moves it to another disk, or gives it to another broker."""
+    segment = Segment(tmp_path)
+    other = tmp_path / "__consumer_offsets-1" / FIRST_SEGMENT
+    other.parent.mkdir()
+    other.write_bytes(BATCHES[0])
+    segment.read(b"".join(BATCHES[:2]))
+    segment.file.parent.rename(tmp_path / "__consumer_offsets-0.0123456789abcdef-delete")
+    for _ in range(2):
+        assert [*segment.source.poll()] == []
+    (told,) = segment.warned
+    assert told == "__consumer_offsets-0: its folder is not there any more, and nothing else of it is read until it is"
+    segment.file = tmp_path / "disk2" / "__consumer_offsets-0" / FIRST_SEGMENT
+    segment.file.parent.mkdir(parents=True)
+    assert segment.read(b"".join(BATCHES)) == [6, 7, 8, 9, 10, 11]
+    assert len(segment.warned) == 1
+
+
+def test_a_segment_that_another_file_replaced_goes_on_behind_what_was_read(tmp_path: Path) -> None:
+    """Compaction may have emptied it meanwhile, so that the next batch is elsewhere."""
+    segment = Segment(tmp_path)
+    segment.read(b"".join(BATCHES[:2]))
+    assert segment.read(b"".join(BATCHES[1:])) == [6, 7, 8, 9, 10, 11]
+    assert segment.warned == []
+
+
+def test_copies_of_a_partition_that_grow_beside_each_other_are_read_as_one(tmp_path: Path) -> None:
+    """Two brokers have it: what one of them has got already is in the middle of being written by the other."""
+    data, read = b"".join(BATCHES), list[int]()
+    first, second = Segment(tmp_path / "1"), Segment(tmp_path / "2")
+    source = GrowingLogs([tmp_path / "1", tmp_path / "2"], pytest.fail)
+    for end in range(1, len(data) + 101, 9):
+        first.file.write_bytes(data[: max(end - 100, 0)])
+        second.file.write_bytes(data[:end])
+        read += [row.offset for new in source.poll() for row in new.rows]
+    assert read == list(range(12))
 
 
 def test_a_segment_that_goes_between_listing_and_reading_is_found_where_it_went(
