@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.clients.known_clients import KEEPS_LAST_ENTRY
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups.classic.describe import is_consumer_group
 from coordinator_core.groups.classic.protocols import assigned_partitions, lists_again
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
@@ -131,7 +132,10 @@ def possible_owners(groups: Iterable[GroupThen], topics: TopicImage | None, topi
         if state is None:
             if certainty.unknown:
                 yield _possible_owner(group, topic, None)
-        elif not isinstance(state, ClassicGroup):
+        elif isinstance(state, ClassicGroup):
+            unread = (member for member in state.members.values() if not _can_be_read(state, member))
+            yield from (_possible_owner(group, topic, member) for member in unread)
+        else:
             for member in state.members.values():
                 knows = certainty.knows(KEYS[type(state)].current, member.member_id)
                 # Which topics the tasks of a streams group read is in its topology.
@@ -141,6 +145,13 @@ def possible_owners(groups: Iterable[GroupThen], topics: TopicImage | None, topi
                     yield _possible_owner(group, topic, member)
             for member_id in certainty.unknown_members:
                 yield _possible_owner(group, topic, None)._replace(member_id=member_id)
+
+
+def _can_be_read(group: ClassicGroup, member: ClassicMember) -> bool:
+    """Whether the log tells what a worker runs, or a consumer was assigned; members of other groups have no topics."""
+    if is_connect_group(group):
+        return classic_worker(group, member).runs is not None
+    return not is_consumer_group(group) or assigned_partitions(member.assignment) is not None
 
 
 def _may_read(state: GroupState, member: Any, topic: str) -> bool:

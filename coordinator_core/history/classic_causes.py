@@ -67,15 +67,19 @@ def has_static_members(group: ClassicGroup) -> bool:
     return any(member.instance_id is not None for member in group.members.values())
 
 
+def asked_for(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription | None:
+    """Return what a member asks for; None if that cannot be read."""
+    return classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
+
+
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
     """Return what a member asks for; nothing if that cannot be read."""
-    return classic_subscription(group.protocol_type or "", group.protocol, member.subscription) or NO_SUBSCRIPTION
+    return asked_for(group, member) or NO_SUBSCRIPTION
 
 
 def assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    """Return what a member was assigned; nothing if that cannot be read."""
-    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
-    return given or NO_ASSIGNMENT
+    """Return what a member was assigned, as far as it can be read."""
+    return classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
 
 
 def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
@@ -87,7 +91,9 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
         known = old.members.get(member_id)
         if known is None or known.subscription == member.subscription:
             continue
-        before, after = subscription(old, known), subscription(new, member)
+        before, after = asked_for(old, known), asked_for(new, member)
+        if before is None or after is None:
+            continue
         if before.topics != after.topics:
             detail, topics = difference(before.topics, after.topics), before.topics ^ after.topics
             causes.append(about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, topics))

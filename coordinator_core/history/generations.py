@@ -39,7 +39,13 @@ from coordinator_core.history.classic_causes import (
     units_of_work,
 )
 from coordinator_core.history.coverage import numbers
-from coordinator_core.history.grounds import NEVER_COMPLETED, NOT_SHOWN_BEFORE_GENERATION, TAKEN_AWAY
+from coordinator_core.history.grounds import (
+    NEVER_COMPLETED,
+    NOT_SHOWN_BEFORE_GENERATION,
+    TAKEN_AWAY,
+    UNREAD_ASSIGNMENT,
+    UNREAD_ASSIGNMENT_BEFORE,
+)
 from coordinator_core.history.held_units import without_units
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
 from coordinator_core.history.holdings import Changed, WorkUnit
@@ -105,11 +111,12 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
         open_history.past.know_state()
         _same_generation(writer, last, old, new, assigned, at)
         return
-    completed = _Completed(old, new, epoch, assigned, skipped)
+    completed = _Completed(old, new, epoch, assigned, skipped, _unread(last, new))
     _find_causes(writer, completed, work)
     _change_owners(writer, completed)
     _complete(writer, completed)
-    open_history.past.know_state(gives_all=_gives_all(writer, completed))
+    reads_all = completed.unread != UNREAD_ASSIGNMENT
+    open_history.past.know_state(gives_all=_gives_all(writer, completed), reads_all=reads_all)
 
 
 def _gives_all(writer: HistoryWriter, completed: _Completed) -> bool:
@@ -122,6 +129,13 @@ def _gives_all(writer: HistoryWriter, completed: _Completed) -> bool:
     topics = completed.epoch.topics
     is_sure = not topics or new.protocol in ASSIGNS_ALL or writer.topics is None
     return is_sure or writer.knows_owners(topics, completed.epoch.opened)
+
+
+def _unread(last: OpenEpoch | None, new: ClassicGroup) -> str | None:
+    """Return that it cannot be read what members have, or had in the generation before."""
+    if not all(assignment(new, member).is_whole for member in new.members.values()):
+        return UNREAD_ASSIGNMENT
+    return UNREAD_ASSIGNMENT_BEFORE if last is not None and last.missing == UNREAD_ASSIGNMENT else None
 
 
 def _opened(writer: HistoryWriter, new: ClassicGroup, generation: int, at: LogPosition) -> OpenEpoch:
@@ -159,7 +173,7 @@ def _same_generation(
 class _Completed(NamedTuple):
     """A generation that is complete, and the group before it.
 
-    ``skipped`` are the generations since the last that never completed.
+    ``skipped`` are the generations since the last that never completed, ``unread`` what cannot be read of assignments.
     """
 
     old: ClassicGroup
@@ -167,11 +181,12 @@ class _Completed(NamedTuple):
     epoch: OpenEpoch
     assigned: _Assigned
     skipped: int
+    unread: str | None
 
 
 def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUnit]) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
-    old, new, epoch, assigned, _ = completed
+    old, new, epoch, assigned, _, unread = completed
     open_history, last, at, missing = writer.open_history, writer.open_history.epoch, epoch.opened, epoch.missing
     taken = [unit for changed in assigned.changes for unit in changed.taken]
     open_history.changes += [*subscription_causes(old, new, at), *config_causes(old, new, at)]
@@ -181,10 +196,11 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
         step = Transition(last, old, new, {*epoch.topics}, taken, at)
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += untaken_causes(open_history, step)
-        open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)
+        open_history.changes += [] if unread else connect_causes(open_history, step, work)
+        open_history.changes += matched_topic_causes(writer, step)
         if missing is not None and is_downgrade(last):
             open_history.unseen.clear()
-        open_history.changes += topic_changes_seen(writer, step)
+        open_history.changes += [] if unread else topic_changes_seen(writer, step)
         if not open_history.changes and not step.may_be_rewritten:
             open_history.changes += refresh_cause(writer.topics, step)
             open_history.changes += created_meanwhile(writer.group.group_id, writer.topics, step)
@@ -201,7 +217,7 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     Members whose group uses an eager assignor, and Connect workers with the eager protocol, give up all that they have
     before they join: from when all had joined until the assignment was there, no member read or ran anything.
     """
-    old, new, epoch, assigned, _ = completed
+    old, new, epoch, assigned, *_ = completed
     ownership, last, at = writer.open_history.ownership, writer.open_history.epoch, epoch.opened
     # A copy, as the change that follows alters the owners in place.
     stopped = {unit: set(owners) for unit, owners in ownership.owners.items()} if _is_eager(old) else {}
@@ -354,11 +370,12 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
 
 def _complete(writer: HistoryWriter, completed: _Completed) -> None:
     """A generation is complete: one row for the rebalance that led to it, and a new open epoch."""
-    _, new, epoch, assigned, _ = completed
+    _, new, epoch, assigned, _, unread = completed
     open_history, last = writer.open_history, writer.open_history.epoch
     born_empty = open_history.last_epoch is None and not new.members
     if not born_empty or epoch.missing is not None:
         epoch.causes = writer.take_causes(epoch)
+    epoch.missing = unread or epoch.missing  # last, as it says nothing against the causes that are known
     if not born_empty:
         # Before the new epoch begins: the row begins where the one before ends, of which nothing is left then.
         _add_rebalance(writer, completed)
@@ -421,7 +438,7 @@ def _lasted_ms(began_ms: int, at: LogPosition) -> int | None:
 
 
 def _add_rebalance(writer: HistoryWriter, completed: _Completed) -> None:
-    _, new, epoch, assigned, skipped = completed
+    _, new, epoch, assigned, skipped, _ = completed
     open_history, last, at = writer.open_history, writer.open_history.epoch, epoch.opened
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.
     began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else -1

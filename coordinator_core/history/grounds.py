@@ -31,6 +31,8 @@ NOT_SHOWN_BEFORE_GENERATION: Final = "the log does not show the group before gen
 NOT_IN_THE_LOG: Final = "{} not in the log"
 NEVER_COMPLETED: Final = "{} never completed, or not recorded"
 TAKEN_AWAY: Final = "what generation {} took away"
+UNREAD_ASSIGNMENT: Final = f"what each member has: an assignment {UNREADABLE}"
+UNREAD_ASSIGNMENT_BEFORE: Final = f"what each member had in the generation before: an assignment {UNREADABLE}"
 GIVEN_UP: Final = "what members gave up before epoch {}"
 NOT_SEEN_TO_GO_ON: Final = "whether the member went on in the consumer group"
 NO_TOMBSTONE: Final = "how the group ended: the log has no tombstone of it"
@@ -64,6 +66,9 @@ class Loss(NamedTuple):
 
 HOLE: Final = Loss("lost or damaged offsets", (LOST,))
 UNREADABLE_RECORD: Final = Loss("a record that cannot be decoded", (UNREAD, UNREAD_SINCE))
+UNREADABLE_ASSIGNMENT: Final = Loss(
+    "an assignment that cannot be decoded", (UNREAD_ASSIGNMENT, UNREAD_ASSIGNMENT_BEFORE)
+)
 COMPACTION: Final = Loss(
     "compaction, or a log that begins later",
     (NOT_SEEN_TO_JOIN, NOT_SEEN_TO_GO_ON, NOT_SHOWN_BEFORE, NOT_SHOWN_BEFORE_GENERATION, NO_TOMBSTONE),
@@ -97,7 +102,7 @@ class Ground(NamedTuple):
 
 KNOWLEDGE: Final = (
     Ground("what a group, a member or an offset is now", "the last record of its key",
-        (HOLE, UNREADABLE_RECORD, MISSING_END, NOT_GIVEN)),
+        (HOLE, UNREADABLE_RECORD, UNREADABLE_ASSIGNMENT, MISSING_END, NOT_GIVEN)),
     Ground("what it was at a moment", "the last record of its key before, and that none was removed between",
         (HOLE, UNREADABLE_RECORD, COMPACTION, END_OF_LOG, MISSING_END, NOT_GIVEN)),
     Ground("that something is not there", "each offset of the partition, or the tombstone",

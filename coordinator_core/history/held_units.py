@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups import record_types
-from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
+from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY, STREAMS_PROTOCOL
 from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
@@ -115,7 +115,8 @@ class ClassicAssignment(NamedTuple):
     incremental Connect assignment revokes, or what a cooperative consumer owned and is not assigned (KIP-429).
     ``listed_twice`` is what the assignment lists more than once. ``not_last`` is what only earlier entries of a topic
     list that has several: a client that keeps the last entry does not read it. ``config_offset`` is that for which a
-    Connect assignment was made; ``is_mismatch``: the leader could not read the config topic up to there.
+    Connect assignment was made; ``is_mismatch``: the leader could not read the config topic up to there. ``is_whole``:
+    all of it can be read.
     """
 
     held: Held
@@ -127,12 +128,14 @@ class ClassicAssignment(NamedTuple):
     not_last: frozenset[WorkUnit] = frozenset()
     config_offset: int | None = None
     is_mismatch: bool = False
+    is_whole: bool = True
 
 
 CONFIG_MISMATCH: Final = 1
 """The error of Connect assignments that workers cannot run: the leader lacks what another worker read."""
 NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
 NO_ASSIGNMENT = ClassicAssignment({})
+UNREAD = ClassicAssignment({}, is_whole=False)
 _NEVER = 2**63 - 1
 
 
@@ -167,10 +170,8 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
 
 
 @lru_cache(maxsize=CACHED_BLOBS)
-def classic_assignment(
-    protocol_type: str, protocol: str | None, data: bytes, subscription: bytes
-) -> ClassicAssignment | None:
-    """Return what a member of a classic group has after a rebalance; None if it cannot be read.
+def classic_assignment(protocol_type: str, protocol: str | None, data: bytes, subscription: bytes) -> ClassicAssignment:
+    """Return what a member of a classic group has after a rebalance, as far as it can be read.
 
     An incremental Connect assignment (version 1 and later, KIP-415) only says what is new and what is revoked: the rest
     is in the member's own ``subscription``.
@@ -178,13 +179,13 @@ def classic_assignment(
     try:
         blob = decode_assignment(protocol_type, protocol, data)
     except DecodeError:
-        return None
+        return UNREAD
     work = blob_of(ConnectProtocolAssignment, blob)
     if work is not None:
         try:
             worker = decode_subscription("connect", protocol, subscription) if work.version > 0 else None
         except DecodeError:
-            return None
+            return UNREAD
         return _connect_assignment(work, worker)
     partitions = blob_of(ConsumerProtocolAssignment, blob)
     if partitions is None:
@@ -196,8 +197,16 @@ def classic_assignment(
     revoked = _given_up(protocol_type, subscription, held) if protocol == COOPERATIVE_STICKY else 0
     info = blob_of(StreamsAssignmentInfo, partitions.nested)
     next_rebalance = _streams_tasks(info, held) if info else None
-    not_last = _not_last(listed)
-    return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance, listed_twice=twice, not_last=not_last)
+    # A thread of Kafka Streams has its tasks in the data of the assignor.
+    is_whole = protocol != STREAMS_PROTOCOL or info is not None or not partitions.fields["userData"]
+    return ClassicAssignment(
+        held,
+        revoked,
+        next_rebalance_ms=next_rebalance,
+        listed_twice=twice,
+        not_last=_not_last(listed),
+        is_whole=is_whole,
+    )
 
 
 def without_units(held: Held, units: AbstractSet[WorkUnit]) -> Held:

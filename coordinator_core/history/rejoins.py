@@ -27,6 +27,7 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, about, cause, difference, topic_causes
 from coordinator_core.history.classic_causes import (
     Transition,
+    asked_for,
     assignment,
     highest_had,
     is_assigned,
@@ -59,8 +60,9 @@ def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[
         replaced = by_instance.get(member.instance_id)
         if replaced is None:
             continue
-        before, after = subscription(old, replaced).topics, subscription(new, member).topics
-        if before != after:
+        asked, asks = asked_for(old, replaced), asked_for(new, member)
+        if asked is not None and asks is not None and asked.topics != asks.topics:
+            before, after = asked.topics, asks.topics
             detail = f"{difference(before, after)}, in place of {replaced.member_id} within generation {new.generation}"
             changed[member.instance_id] = about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, before ^ after)
     return changed
@@ -133,7 +135,8 @@ def dropped_topics(last: OpenEpoch | None, new: ClassicGroup, topics: set[str]) 
     leader = new.members.get(new.leader or "")
     if last is None or leader is None or last.leader != new.leader or new.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ()
-    return tuple(sorted(set(last.topics) - topics)) if topics <= subscription(new, leader).topics else ()
+    are_known = all(asked_for(new, member) is not None for member in new.members.values())
+    return tuple(sorted(set(last.topics) - topics)) if are_known and topics <= subscription(new, leader).topics else ()
 
 
 def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
@@ -204,9 +207,11 @@ def _is_soon(before: LogPosition, step: Transition, within_ms: int) -> bool:
 
 
 def unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:
-    """Return the topics that a member was assigned and does not subscribe to."""
-    assigned = {name for role, name in assignment(group, member).held if role == "partition"}
-    return assigned - subscription(group, member).topics
+    """Return the topics that a member was assigned and does not subscribe to, as far as that can be read."""
+    asked = asked_for(group, member)
+    if asked is None:
+        return set()
+    return {name for role, name in assignment(group, member).held if role == "partition"} - asked.topics
 
 
 def _longest_rebalance_ms(group: ClassicGroup) -> int:

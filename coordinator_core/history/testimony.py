@@ -238,11 +238,11 @@ class SeenPast:
         if self.missing is None:
             self.is_unsettled = False
 
-    def know_state(self, *, gives_all: bool = False) -> None:
+    def know_state(self, *, gives_all: bool = False, reads_all: bool = True) -> None:
         """A record that holds the whole state of the group (classic groups): the next one can be compared with it.
 
         ``gives_all``: all that was taken away before has an owner again. The same generation may be written again, and
-        what it took away is no better known by that.
+        what it took away is no better known by that. ``reads_all``: what members have by it can be read.
         """
-        self.is_unsettled = self.doubt is not None or (self.is_unsettled and not gives_all)
+        self.is_unsettled = self.doubt is not None or (self.is_unsettled and not gives_all) or not reads_all
         self.missing, self.doubt, self.is_lost = None, None, False

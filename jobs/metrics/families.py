@@ -294,7 +294,7 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
         members.add_metric([group.group_id], len(group.state.members))
         if isinstance(group.state, ClassicGroup):
             held = [assigned_partitions(member.assignment) for member in group.state.members.values()]
-            empty.add_metric([group.group_id], sum(not partitions for partitions in held))
+            empty.add_metric([group.group_id], held.count([]))
     yield from (info, members, empty)
     labels = ["group_id", "topic_name"]
     per_partition = GaugeMetricFamily(

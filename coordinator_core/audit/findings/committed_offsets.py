@@ -23,6 +23,7 @@ from coordinator_core.durations import duration
 from coordinator_core.groups.end_offsets import records_behind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
@@ -314,8 +315,11 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
     Where the log does not say which topics members read, only deleted topics are reported.
     """
     held = {row.topic for row in history.assignments if row.is_open}
-    hidden = history.group_type == "STREAMS" or any(
-        row.is_open and row.role == "partition" and row.topic is None for row in history.assignments
+    unread = history.present is not None and history.present.missing == UNREAD_ASSIGNMENT
+    hidden = (
+        unread
+        or history.group_type == "STREAMS"
+        or any(row.is_open and row.role == "partition" and row.topic is None for row in history.assignments)
     )
     by_topic: dict[str, list[PartitionCommits]] = defaultdict(list)
     for commit in kept:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.holdings import SHARED_ROLES, WorkUnit
 from coordinator_core.history.rows import REACHED_NOT_READY, RebalanceRow
 from coordinator_core.records import LogPosition
@@ -125,7 +126,8 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
 
     In Kafka Streams tasks count, not the partitions that a classic group also has. A rebalance that only takes away
     what the next one hands out (KIP-429, KIP-415) does not produce a converged state. A share group has none, as its
-    members share each partition: of a group that was of several types, only the times as the others count.
+    members share each partition: of a group that was of several types, only the times as the others count. Nor does a
+    generation of which an assignment cannot be read.
     """
     sweep = _Sweep()
     # At one offset what ends comes first: a unit that one record moves has its new owner afterwards.
@@ -158,6 +160,7 @@ def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
         and row.finished is not None
         and row.at not in halfway
         and row.group_type != GroupType.SHARE
+        and row.missing != UNREAD_ASSIGNMENT
     ]
     return sorted(converged, key=lambda entry: entry[1].at.offset)
 

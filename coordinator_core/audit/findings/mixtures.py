@@ -20,6 +20,7 @@ from coordinator_core.clients.known_clients import (
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.rows import NEXT_EPOCH, AssignmentRow, GroupEpochRow, MembershipRow
 from coordinator_core.records import LogPosition
 
@@ -72,7 +73,9 @@ def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         if row.kind == "current" and row.role == "partition":
             held[row.member_id].append(row)
     for epoch, leader, members in _generations(history):
-        for pair in _pairs_of(leader, members, epoch.assignor) if leader is not None else ():
+        if leader is None or epoch.missing == UNREAD_ASSIGNMENT:
+            continue
+        for pair in _pairs_of(leader, members, epoch.assignor):
             if pair.mixture.consequence is Consequence.LEFT_OUT and not _had(held[pair.member.member_id], epoch):
                 spans[pair.member.member_id].append(epoch)
                 leaders[pair.member.member_id] = pair.leader

@@ -16,6 +16,7 @@ from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
+from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.holdings import SHARED_ROLES
 from coordinator_core.history.rejoins import METADATA_AGE_MS
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
@@ -163,10 +164,10 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     any state, as it assigns partitions once their state was initialized, and a classic group whose members gave them up
     in its present generation: under a cooperative protocol (KIP-429) they join again, and the next generation assigns
     them. Classic groups of Kafka Streams are left out: their topology, which is not logged, decides which partitions
-    they read.
+    they read, and those of which an assignment cannot be read.
     """
     present = history.present
-    if present is None or not _is_due(history, present, limits):
+    if present is None or present.missing == UNREAD_ASSIGNMENT or not _is_due(history, present, limits):
         return
     waiting = _given_up_now(history, present, limits)
     for unit in _all_units(history, present, limits):

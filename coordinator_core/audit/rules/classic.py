@@ -137,7 +137,10 @@ def _claims(judged: JudgedGroup, before: GenerationBefore, group: ClassicGroup, 
         asked = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
         if asked is None or (asked.config_offset is None and asked.generation != before.generation):
             continue
-        had = joined(before.held.get(member_id, HOLDS_NOTHING), _claimed(group, before.members[member_id]))
+        known = before.members[member_id]
+        if not classic_given(group, known).is_whole:
+            continue
+        had = joined(before.held.get(member_id, HOLDS_NOTHING), _claimed(group, known))
         strange = sorted(unit for unit in asked.owned if unit.number not in had.get(unit.resource, ()))
         if strange:
             detail = f"{names(strange)} was not assigned to it in generation {before.generation}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import GroupState
@@ -45,7 +45,7 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
         topic_id = record.value.get("topicId")
         if topic_id is not None and judged.facts.knows(WHOLE):  # a member that was not seen may own it
             unit = WorkUnit("partition", topic_id, key["partition"])
-    if unit is None or judged.current.has_holder(unit) or _gives_up(state, unit):
+    if unit is None or judged.current.has_holder(unit) or _may_have(state, unit):
         return
     if any(unit.resource in held for held in judged.current.held.values()):
         _tell(
@@ -84,8 +84,9 @@ def _may_read(state: StreamsGroup, topic: str) -> bool:
     return bool(readers(topology, topic))
 
 
-def _gives_up(state: GroupState, unit: WorkUnit) -> bool:
-    """Whether a member had the unit when it joined the generation: it gives it up now, and commits as it does.
+def _may_have(state: GroupState, unit: WorkUnit) -> bool:
+    """Whether a member had the unit when it joined the generation: it gives it up now, and commits as it does. Or an
+    assignment cannot be read.
 
     Cooperative consumers and Kafka Streams learn from the assignment what they lose (KIP-429); until the next
     generation no other member has it.
@@ -94,7 +95,7 @@ def _gives_up(state: GroupState, unit: WorkUnit) -> bool:
         return False
     for member in state.members.values():
         asked = classic_subscription(state.protocol_type or "", state.protocol, member.subscription)
-        if asked is not None and unit in asked.owned:
+        if (asked is not None and unit in asked.owned) or not classic_given(state, member).is_whole:
             return True
     return False
 

@@ -14,13 +14,7 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMembe
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
 from coordinator_core.groups.violations import Violation, Violations
-from coordinator_core.history.held_units import (
-    EPOCH_KINDS,
-    NO_ASSIGNMENT,
-    ClassicAssignment,
-    classic_assignment,
-    work_held,
-)
+from coordinator_core.history.held_units import EPOCH_KINDS, ClassicAssignment, classic_assignment, work_held
 from coordinator_core.history.holdings import Held
 from coordinator_core.records import LogPosition
 
@@ -147,13 +141,12 @@ def _target(group: Group) -> dict[str, Held]:
 
 
 def classic_given(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    """Return what a member of a classic group was assigned; nothing if that cannot be read."""
-    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
-    return NO_ASSIGNMENT if given is None else given
+    """Return what a member of a classic group was assigned, as far as it can be read."""
+    return classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
 
 
 def classic_held(group: ClassicGroup, member: ClassicMember) -> Held:
-    """Return what a member of a classic group has; nothing if its assignment cannot be read."""
+    """Return what a member of a classic group has, as far as its assignment can be read."""
     return classic_given(group, member).held
 
 

@@ -46,12 +46,14 @@ SET_BY_HAND = {
     "audit.group_audit.GroupAudit.lose": FROM_OUTSIDE,
     "history.history_fold.GroupFold.lose": FROM_OUTSIDE,
     "history.history_writer.HistoryWriter.lose": FROM_OUTSIDE,
+    "history.generations._complete": "the record is there, and what it says cannot be read",
     "history.history_fold.GroupFold._note_operation": "records without times do not say what was written together",
     "history.open_history.OpenHistory.doubt_join": "a member that was there before had, then, what it has now",
 }
 """Functions that set a field of doubt by hand, each with the reason why no reading tells it."""
 OWN_WORDS = {
     "history.generations._read_before": {grounds.COMPACTION, grounds.LOST_EPOCHS},
+    "history.generations._unread": {grounds.UNREADABLE_ASSIGNMENT},
     "history.history_writer.HistoryWriter.bump": {grounds.LOST_EPOCHS},
     "history.history_writer.HistoryWriter.read_before": {grounds.COMPACTION, grounds.LOST_EPOCHS, grounds.OTHER_LOG},
     "history.holdings.Tally.missing": {grounds.SHORT_METADATA, grounds.WITHOUT_TIMES},
