@@ -63,6 +63,9 @@ RANKS_BY_OFFSETS = (4, 4)
 OFFSETS_OF_4_4 = (
     "the task offsets of the members' heartbeats: brokers of Kafka 4.4 may decide by them, and no log has them"
 )
+EARLIER_GROUP = (
+    "what the group was in epoch {}: a broker after Kafka 4.4 computes targets beside the heartbeats, while epochs open"
+)
 ORDER_FREE = frozenset(("range",))
 """Assignors of the coordinator that have one result, in whatever order the members are presented to them."""
 
@@ -124,6 +127,9 @@ class EpochTargetAudit:
     def _judgement(self) -> Judgement:
         if isinstance(self.state, StreamsGroup):
             streams_configs(self.state.last_assignment_configs)
+        epoch = self.operation.epoch_number
+        if epoch < (self.state.group_epoch or 0):
+            return undecided(EARLIER_GROUP.format(epoch))
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings)
         if isinstance(topics, str):
             return undecided(topics if self.gap is None else f"{topics}; {self.gap.missing}")

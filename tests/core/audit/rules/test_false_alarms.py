@@ -29,6 +29,20 @@ def targets_are_computed_in_batches(log: GroupLog) -> Records:
     return [*join, *second, *third, *at_once([log.target("m2", {}), log.target("m3", {}), log.target_epoch(4)])]
 
 
+def a_target_is_computed_beside_the_heartbeats(log: GroupLog) -> Records:
+    """KIP-1263: meanwhile members come, go and take the place of others; what is written is of the epoch before that,
+    for those who are there: nothing for who came, for a static member's successor what its predecessor was to have.
+    """
+    join = at_once(log.join("m1", 2, {"t": [0, 1, 2]}))
+    join += at_once([log.member("m2", instanceId="i"), log.epoch(3), log.current("m2", 2, {}, previousMemberEpoch=0)])
+    more = at_once([log.member("m3"), log.epoch(4), log.current("m3", 2, {}, previousMemberEpoch=0)])
+    left = log.current("m2", -2, {}, previousMemberEpoch=2)
+    back = [*log.gone("m2"), log.member("m4", instanceId="i"), log.current("m4", 0, {}, previousMemberEpoch=0)]
+    back.append(log.current("m4", 2, {}, previousMemberEpoch=0))
+    written = [log.target("m1", {"t": [0, 1]}), log.target("m3", {}), log.target("m4", {"t": [2]}), log.target_epoch(3)]
+    return [*join, *more, left, *at_once(back), *at_once(written)]
+
+
 def an_emptied_group_gets_no_target(log: GroupLog) -> Records:
     """The assignment epoch stays behind until somebody joins."""
     join, left = at_once(log.join("m1", 2, {"t": [0]})), at_once([*log.gone("m1"), log.epoch(3)])
@@ -146,6 +160,7 @@ def a_plugin_stores_the_description_of_a_topology(log: GroupLog) -> Records:
 FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_member_never_saw_its_assignment,
     targets_are_computed_in_batches,
+    a_target_is_computed_beside_the_heartbeats,
     an_emptied_group_gets_no_target,
     a_group_of_an_older_broker_begins_with_epoch_one,
     a_static_member_bounces,

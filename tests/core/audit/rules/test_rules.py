@@ -324,7 +324,6 @@ CONSEQUENCES = {
     "member_removed_with_assignment": [Rule.MEMBER_REMOVED_IN_PART],
     "target_without_member": [Rule.TARGET_WITHOUT_EPOCH],
     "tombstone_without_value": [Rule.MEMBER_REMOVED_IN_PART],
-    "assignment_epoch_went_back": [Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS],
 }
 
 

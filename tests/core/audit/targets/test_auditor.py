@@ -12,6 +12,7 @@ from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.auditor import TargetAuditor
+from coordinator_core.audit.targets.epoch_groups import EARLIER_GROUP
 from coordinator_core.cluster.snapshot_settings import ResourceKind, SettingRun, SnapshotSettings
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group import Group
@@ -20,7 +21,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
 from tests.core.audit.targets.verdicts import audit_group
-from tests.core.builders import without_times
+from tests.core.builders import GroupLog, at_once, without_times
 from tests.core.recorded import EVERYTHING, sample
 from tests.core.stored import next_auditor
 
@@ -223,3 +224,13 @@ def test_without_times_the_topics_of_a_target_are_unknown_for_that_reason() -> N
     records = next(records for group, records in sample()[0].items() if "consumer" in group)
     missing = {row.missing for row in audited(without_times(records)) if row.basis == Basis.ASSIGNOR}
     assert missing == {"topics of that time: records without times do not say which of their versions was used"}
+
+
+def test_a_target_for_an_earlier_epoch_is_that_of_the_group_as_it_was_then() -> None:
+    """KIP-1263: brokers after Kafka 4.4 compute it beside the heartbeats, while a third member joins."""
+    log = GroupLog()
+    records = at_once(log.join("m1", 2, {"t": [0]}))
+    for name, epoch in (("m2", 3), ("m3", 4)):
+        records += at_once([log.member(name), log.epoch(epoch), log.current(name, 2, {}, previousMemberEpoch=0)])
+    row = audited([*records, *at_once([log.target("m2", {}), log.target("m3", {}), log.target_epoch(3)])])[-1]
+    assert (row.epoch, row.verdict, row.missing) == (3, Verdict.UNKNOWN, EARLIER_GROUP.format(3))
