@@ -19,6 +19,8 @@ METADATA_VERSION: Final = "metadata.version"
 """The feature whose highest supported level identifies the release of a broker."""
 FIRST_OF_4_0: Final = 22
 """The lowest level of it that brokers of Kafka 4.0 or later support (4.0-IV0)."""
+LEVEL_OF_4_4: Final = 33
+"""The level of it that brokers of Kafka 4.4.0 support (4.4-IV2)."""
 
 MISSING: Final = "missing"
 """The name under which a snapshot says why it does not have the settings of a resource."""

@@ -94,7 +94,7 @@ class Rule(StrEnum):
         "The assignment epoch is not above the group epoch.", EPOCH)
     ASSIGNMENT_EPOCH_NOT_THE_GROUPS = ("assignment_epoch_not_the_groups", _EPOCHS, f"{_KIP848}, {_CODE}", _PROTOCOL,
         "A target is computed for the group epoch at that time; between targets the assignment epoch may be "
-        "lower.")
+        "lower. Judged up to Kafka 4.4: later brokers compute targets beside the heartbeats (KIP-1263).")
     ASSIGNMENT_OVERDUE = ("assignment_overdue", (_CONSUMER, _SHARE), "KIP-1263", _NOTICE,
         "Once a member moves, the assignment epoch is lower than the group epoch for at most the highest "
         "assignment interval: 15 s, unless the broker's bound was raised.")

@@ -28,8 +28,6 @@ MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 """The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts by default: its
 ``max.assignment.interval.ms`` is 15 s (KIP-1263). No log contains this static broker setting.
 """
-LAST_AT_ONCE = 33
-"""The highest level of ``metadata.version`` of a release whose targets are always of the group's present epoch: 4.4."""
 
 
 class EpochsBefore(NamedTuple):
@@ -192,7 +190,8 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
     if lacking and facts.whole and epoch == state.group_epoch:
         judged.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
     is_older = facts.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch
-    if is_older and not _may_compute_beside(judged, record):
+    # Brokers after 4.4 compute targets beside the heartbeats, while epochs open (KIP-1263).
+    if is_older and not judged.may_be_after_4_4(at):
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
         judged.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
     # Only now: while a target is written, a unit may be in the old part of one member and in the new one of another.
@@ -202,15 +201,6 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
         if others and unit in judged.target.clashing and member_id in judged.target.clashing[unit]:
             judged.broken(Rule.TARGET_OF_TWO, at, member_id, f"{name(unit)} is also in the target of {others[0]}")
     operation.clashes.clear()
-
-
-def _may_compute_beside(judged: JudgedGroup, record: TargetEpochRecord) -> bool:
-    """Whether a broker may compute targets beside the heartbeats, while epochs open (KIP-1263): those of 4.3 and 4.4
-    have the setting, and do not follow it.
-    """
-    levels = None if judged.topics is None else judged.topics.broker_levels(record.at.timestamp_ms)
-    is_known = levels is not None and levels.newest is not None and levels.newest <= LAST_AT_ONCE
-    return record.value is not None and "assignmentTimestamp" in record.value and not is_known
 
 
 def twice(judged: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules.holders import Holders
 from coordinator_core.audit.rules.known_facts import UNKNOWN, Departure, KnownFacts, WriteGroup
+from coordinator_core.cluster.snapshot_settings import LEVEL_OF_4_4
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
@@ -50,6 +51,15 @@ class JudgedGroup:
         operation = self.facts.operation
         assert operation is not None, "a record is judged within an operation"
         return operation
+
+    def may_be_after_4_4(self, at: LogPosition) -> bool:
+        """Whether a broker of a release after Kafka 4.4 may have written a record of a group with epochs: they do other
+        things, of which only the levels that brokers support tell, and that targets have times (since 4.3).
+        """
+        state = self.group.state
+        levels = None if self.topics is None else self.topics.broker_levels(at.timestamp_ms)
+        is_known = levels is not None and levels.newest is not None and levels.newest <= LEVEL_OF_4_4
+        return isinstance(state, EpochGroup) and bool(state.assignment_timestamp) and not is_known
 
     def broken(self, rule: Rule, at: LogPosition, member_id: str | None, detail: str) -> None:
         """Add the violation of a rule by the record at this position."""

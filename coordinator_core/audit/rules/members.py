@@ -135,7 +135,7 @@ def on_current(kind: EpochKind, judged: JudgedGroup, record: CurrentRecord, had:
         judged.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
     assigned, revoking = kind.assigned(member), kind.revoking(member)
     twice(judged, record, assigned, revoking)
-    target = target_of(judged, kind, member_id)
+    target = target_of(judged, kind, member_id, at)
     judge_reconciliation(judged, Reconciliation(kind, member, at, assigned, revoking, target, had if sure else None))
     if kind.exclusive:
         _partition_epochs(judged, member, value, at)

@@ -49,9 +49,13 @@ class Reconciliation(NamedTuple):
     before: CurrentBefore | None
 
 
-def target_of(judged: JudgedGroup, kind: EpochKind, member_id: str) -> Held | None:
-    """Return what a member is to have; None if the log may lack it."""
-    if not judged.facts.knows_member(TARGET, member_id):
+def target_of(judged: JudgedGroup, kind: EpochKind, member_id: str, at: LogPosition) -> Held | None:
+    """Return what a member is to have; None if the log may lack it.
+
+    Brokers after 4.4 lead members of streams groups to their targets in steps, which they keep in memory: a task stays
+    where its state is until it has warmed up elsewhere (KIP-1071).
+    """
+    if not judged.facts.knows_member(TARGET, member_id) or (kind is STREAMS_KIND and judged.may_be_after_4_4(at)):
         return None
     state = judged.group.state
     assert isinstance(state, EpochGroup)

@@ -8,6 +8,7 @@ from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Pro
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.inputs import EpochState
 from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.cluster.snapshot_settings import LEVEL_OF_4_4
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.streams.configs import shows_kip_1071
@@ -26,9 +27,6 @@ METADATA_VERSIONS: tuple[tuple[int, Release, Release], ...] = (
 newest of these releases. A broker registers the highest level that it supports: that of its release, or a later one
 where ``unstable.feature.versions.enable`` is set (29 with 4.1, 30 with 4.2). 3.9 stands for all before 4.0.
 """
-
-NEWEST_LEVEL = 33
-"""The level of ``metadata.version`` of 4.4.0 (4.4-IV2)."""
 
 OLDEST, NEWEST = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
 
@@ -101,7 +99,7 @@ def may_be_preview(state: EpochState, history: TopicHistory | None, at_ms: int) 
 def may_be_newer(history: TopicHistory | None, at_ms: int) -> bool:
     """Whether a broker may have been of a release that is not known here: it supports a level that none has."""
     levels = None if history is None else history.broker_levels(at_ms)
-    return levels is not None and (levels.newest or 0) > NEWEST_LEVEL
+    return levels is not None and (levels.newest or 0) > LEVEL_OF_4_4
 
 
 def has_several_releases(history: TopicHistory | None) -> bool:

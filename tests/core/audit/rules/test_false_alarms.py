@@ -157,6 +157,29 @@ def a_plugin_stores_the_description_of_a_topology(log: GroupLog) -> Records:
     return [*at_once(join), again._replace(value={**(again.value or {}), "storedDescriptionTopologyEpoch": 0})]
 
 
+def a_task_warms_up_before_it_moves(log: GroupLog) -> Records:
+    """KIP-1071 in brokers after 4.4: the task stays where its state is, beside the target, and moves with an epoch of
+    its own; the steps on the way are in no record.
+    """
+
+    def target_epoch(epoch: int) -> CoordinatorRecord:
+        value = {"assignmentEpoch": epoch, "assignmentTimestamp": 9}
+        return log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, value)
+
+    join = [log.streams_member("m1"), log.topology(), log.streams_epoch(2), log.streams_target("m1", {"0": [0, 1]})]
+    join = at_once([*join, target_epoch(2), log.streams_current("m1", 2, {"0": [0, 1]})])
+    more = [log.streams_member("m2"), log.streams_epoch(3), log.streams_target("m1", {"0": [0]})]
+    more += [log.streams_target("m2", {"0": [1]}), target_epoch(3), log.streams_current("m2", 3)]
+    warms: Fields = {**(more[-1].value or {}), "warmupTasks": [{"subtopologyId": "0", "partitions": [1]}]}
+    more[-1] = more[-1]._replace(value=warms)
+    stays = log.streams_current("m1", 3, {"0": [0, 1]})
+    warm = at_once(
+        [log.streams_epoch(4), target_epoch(4), log.streams_current("m1", 3, {"0": [0]}, None, {"0": [1]}, 2)]
+    )
+    moved = [log.streams_current("m1", 4, {"0": [0]}), log.streams_current("m2", 4, {"0": [1]})]
+    return [*join, *at_once(more), stays, *warm, *moved]
+
+
 FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_member_never_saw_its_assignment,
     targets_are_computed_in_batches,
@@ -173,6 +196,7 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_share_group_of_4_0_has_no_share_state,
     a_broker_of_4_2_asks_for_what_is_no_longer_subscribed,
     a_plugin_stores_the_description_of_a_topology,
+    a_task_warms_up_before_it_moves,
 )
 
 
