@@ -274,8 +274,8 @@ class FindingKind(StrEnum):
         "Until it was over, partitions that move were read by no member.",
         "Look at the member that delayed it: it polls rarely. Lower max.poll.records or max.poll.interval.ms.",
         "Proven how long it took; the member that is named was the last one to answer.")
-    FLAPPING_MEMBER = ("flapping_member", Level.WARNING, 6, "short stays", "flapping_stays",
-        "One client repeatedly joins and leaves after a short stay.",
+    FLAPPING_MEMBER = ("flapping_member", Level.WARNING, 6, "short stays in windows of flapping_window_ms",
+        "flapping_stays", "One client repeatedly joins and leaves after a short stay.",
         "Each stay costs two rebalances: lag grows, uncommitted records are read again.",
         "Look at why the client ends: crash loop, failing health check, memory.",
         "Proven that it left; whether it crashed or was stopped is not in the log.")

@@ -14,6 +14,7 @@ from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.client_names import client_name
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.audit.folds.windows import stretches
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client
@@ -32,7 +33,7 @@ WITHOUT_STATIC_MEMBERS = frozenset(("SHARE", "STREAMS"))
 
 
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield clients that repeatedly joined and left after a short stay, while the group went on.
+    """Yield clients that joined and left after a short stay again and again within a while, and the group went on.
 
     A job that runs now and then, alone or with all its clients, disturbs no other one: each time it begins with an
     empty group and leaves one behind. Nor does one flap that is restarted in a deploy: only sessions that expired and
@@ -59,23 +60,28 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             or (row.hint or "").startswith(SLOW_POLL)
             or (again[runs.of(row)] > 1 and row.left not in deployed and not runs.ends_with(row))
         ]
-        if len(short) >= limits.flapping_stays:
-            stays = [row.left.timestamp_ms - row.joined.timestamp_ms for row in short if row.left is not None]
-            detail = f"{name} joined and left {len(short)} times, after {durations(min(stays), max(stays))} each"
-            if (cause := polls_too_slowly(history, short)) is not None:
-                detail += f"; {cause}"
-            evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
-            # The next short stay may still follow, also while the client is in the group.
-            until_ms = evidence[-1].timestamp_ms + limits.flapping_stay_ms
-            yield history.finding(
-                FindingKind.FLAPPING_MEMBER,
-                len(short),
-                detail,
-                evidence,
-                threshold=limits.flapping_stays,
-                subject=name,
-                is_open=history.may_have_members and not history.has_lasted(until_ms, 1),
-            )
+        ends = [row.left.timestamp_ms for row in short if row.left is not None]
+        for stretch in stretches(ends, limits.flapping_stays, limits.flapping_window_ms):
+            yield _flaps(history, limits, name, short[stretch.times])
+
+
+def _flaps(history: GroupHistory, limits: Thresholds, name: str, short: Sequence[MembershipRow]) -> FindingRow:
+    stays = [row.left.timestamp_ms - row.joined.timestamp_ms for row in short if row.left is not None]
+    detail = f"{name} joined and left {len(short)} times, after {durations(min(stays), max(stays))} each"
+    if (cause := polls_too_slowly(history, short)) is not None:
+        detail += f"; {cause}"
+    evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
+    # The next short stay may still follow, also while the client is in the group.
+    goes_on = not history.has_lasted(evidence[-1].timestamp_ms, limits.flapping_window_ms + 1)
+    return history.finding(
+        FindingKind.FLAPPING_MEMBER,
+        len(short),
+        detail,
+        evidence,
+        threshold=limits.flapping_stays,
+        subject=name,
+        is_open=history.may_have_members and goes_on,
+    )
 
 
 class _Runs:

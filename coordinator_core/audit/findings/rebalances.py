@@ -13,6 +13,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.offset_spans import OffsetSpans
+from coordinator_core.audit.folds.windows import stretches
 from coordinator_core.audit.folds.witness import HOW
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
@@ -40,7 +41,7 @@ TWICE = 2
 
 
 def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield the periods in which every window has too many rebalances, each with the client that causes most.
+    """Yield the stretches in which every window has too many rebalances, each with the client that causes most.
 
     Those of which the log has no time are left out, and those of which another finding tells: they follow a
     coordinator that was away.
@@ -48,25 +49,9 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     in_order = [row for row in history.rebalances if row.at.timestamp_ms >= 0]
     disturbing = (row for before, row in pairwise([None, *in_order]) if row is not None and _disturbs(row, before))
     rows = [row for row in disturbing if not told_of(history, limits, row.at.timestamp_ms)]
-    stretch: list[RebalanceRow] = []
-    known: set[int] = set()
-    begin, following, most = 0, 0, 0
-    # rows[begin : end + 1] is the window that ends at this row: each row enters and leaves it once.
-    for end, row in enumerate(rows):
-        while row.at.timestamp_ms - rows[begin].at.timestamp_ms > limits.storm_window_ms:
-            begin += 1
-        if end - begin + 1 < limits.storm_rebalances:
-            continue
-        # No row of the storm so far is in this window: it is over, and another one begins.
-        if stretch and stretch[-1].at.offset < rows[begin].at.offset:
-            yield from _stormy(history, limits, stretch, most)
-            stretch, known, most = [], set(), 0
-        # Those before were taken in with an earlier window: a storm of a million rebalances looks at each once.
-        stretch += [each for each in rows[max(begin, following) : end + 1] if each.at.offset not in known]
-        known.update(each.at.offset for each in rows[max(begin, following) : end + 1])
-        following = end + 1
-        most = max(most, end - begin + 1)
-    yield from _stormy(history, limits, stretch, most)
+    times = [row.at.timestamp_ms for row in rows]
+    for storm in stretches(times, limits.storm_rebalances, limits.storm_window_ms):
+        yield from _stormy(history, limits, rows[storm.times], storm.most)
 
 
 def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:

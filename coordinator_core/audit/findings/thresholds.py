@@ -24,6 +24,7 @@ class Thresholds:
     slow_rebalance_ms: int
     flapping_stays: int
     flapping_stay_ms: int
+    flapping_window_ms: int
     rolling_deploy_rebalances: int
     rolling_deploy_clients: int
     rolling_deploy_gap_ms: int

@@ -27,7 +27,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords
 from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, REPLACED, MembershipRow, RebalanceRow
-from coordinator_core.records import Family, RecordType
+from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
@@ -986,6 +986,23 @@ def test_processes_that_share_the_default_id_of_their_client_are_not_one_that_fl
     rows = [member(f"m{n}", at(2 * n), at(2 * n + 3), client_id=client_id) for n in range(LIMITS.flapping_stays)]
     rows.append(member("other", at(1), None, client_id="other"))
     assert bool(found(FindingKind.FLAPPING_MEMBER, memberships=rows)) == merges
+
+
+def test_short_stays_far_from_each_other_are_no_flapping() -> None:
+    """One a day is the work of a person, or of the client's own schedule; each time of trouble is told by itself."""
+    other = member("other", at(1), None, client_id="other")
+
+    def told(*hours: float) -> list[int]:
+        begins = [LogPosition(0, 10 + 2 * nth, int(hour * 3_600_000)) for nth, hour in enumerate(hours)]
+        ends = [begin._replace(offset=begin.offset + 1, timestamp_ms=begin.timestamp_ms + 60_000) for begin in begins]
+        stays = [member(f"m{nth}", *stay, client_id="one") for nth, stay in enumerate(zip(begins, ends, strict=True))]
+        history = GroupHistory("g", 1 << 40, memberships=[other, *stays])
+        return [row.value for row in findings(history, LIMITS) if row.kind == FindingKind.FLAPPING_MEMBER]
+
+    assert told(*range(24, 24 * 40, 24)) == []
+    assert told(1, 1.25, 1.5, 1.75, 2) == [5]
+    assert told(1, 1.25, 1.5, 1.75, 2.1) == []
+    assert told(1, 1.2, 1.4, 1.6, 1.8, 2, 8, 9, 9.1, 9.2, 9.3, 9.4) == [6, 5]
 
 
 def crash_loop(client_id: str, first: int) -> tuple[list[MembershipRow], list[RebalanceRow]]:
