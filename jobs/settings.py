@@ -10,10 +10,10 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Final, Literal, NamedTuple, Self, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from coordinator_core.audit.finding_rows import FindingKind, Level
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -202,6 +202,14 @@ class Settings(Section):
     engine: EngineSettings
     audit: AuditSettings
     findings: Thresholds
+
+    @model_validator(mode="after")
+    def _share(self) -> Self:
+        """What clients do is said once, and findings ask it, too."""
+        if self.findings.metadata_age_ms == self.audit.metadata_age_ms:
+            return self
+        findings = replace(self.findings, metadata_age_ms=self.audit.metadata_age_ms)
+        return self.model_copy(update={"findings": findings})
 
 
 class Layer(NamedTuple):

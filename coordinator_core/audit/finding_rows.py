@@ -121,7 +121,7 @@ class FindingKind(StrEnum):
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "any",
         "Partitions or tasks have no owner although the group has members: it is stable, or was not stable for "
             "slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Those of a new or grown topic count "
-            "after slow_rebalance_ms, in classic groups 5 minutes later (metadata.max.age.ms).",
+            "after slow_rebalance_ms, in classic groups audit.metadata_age_ms later.",
         "Nobody reads these partitions: their records wait, and may be deleted by retention unread.",
         "Run `describe GROUP`; let a member subscribe to the topic, or start the member that should have them.",
         "Proven as of the end of the log.")

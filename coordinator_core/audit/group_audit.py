@@ -123,9 +123,9 @@ class GroupAudit:
         targets = None
         if settings is not None:
             targets = TargetAuditor(group, None, topics, settings, readable)
-        plausible = (settings or AuditSettings()).plausible
-        rules = RuleFold(group, None, readable, topics, plausible)
-        return cls(GroupFold(group, None, topics, readable), rules, targets, readable)
+        known = settings or AuditSettings()
+        rules = RuleFold(group, None, readable, topics, known.plausible)
+        return cls(GroupFold(group, None, topics, readable, known.metadata_age_ms), rules, targets, readable)
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
@@ -134,7 +134,7 @@ class GroupAudit:
         group, targets = stored.group, stored.targets
         readable = ReadableCoverage(coverage, stored.hole)
         return cls(
-            GroupFold(group, stored.history, topics, readable),
+            GroupFold(group, stored.history, topics, readable, settings.metadata_age_ms),
             RuleFold(group, stored.rules, readable, topics, settings.plausible),
             None if targets is None else TargetAuditor(group, targets, topics, settings, readable),
             readable,

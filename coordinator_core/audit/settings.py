@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Profile, profile
+from coordinator_core.cluster.client_view import METADATA_AGE_MS
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import DEFAULT_ASSIGNOR, TopicHistory
 
@@ -28,7 +29,7 @@ class AuditSettings:
     profile: str | None = None
     older: str | None = None
     jdk: int | None = None
-    metadata_age_ms: int = 300_000
+    metadata_age_ms: int = METADATA_AGE_MS
     connect_max_delay_ms: int = 300_000
     clock_slack_ms: int = CLOCK_TOLERANCE_MS
     most_partitions_of_topic: int = PlausibleCounts().partitions_of_topic

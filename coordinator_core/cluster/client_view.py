@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
 from coordinator_core.records import LogPosition
+
+METADATA_AGE_MS: Final = 300_000
+"""After so long a client refreshes its metadata at the latest: the default of its ``metadata.max.age.ms``."""
 
 
 class ClientView(NamedTuple):

@@ -45,7 +45,10 @@ _NONE: Mapping[int, object] = {}
 
 
 class Transition(NamedTuple):
-    """From one generation to the next: the group before and after, its topics after, and what members took."""
+    """From one generation to the next: the group before and after, its topics after, and what members took.
+
+    ``metadata_age_ms``: clients refresh their metadata at the latest after so long.
+    """
 
     last: OpenEpoch
     old: ClassicGroup
@@ -53,6 +56,7 @@ class Transition(NamedTuple):
     topics: set[str]
     taken: list[tuple[Resource, list[int]]]
     at: LogPosition
+    metadata_age_ms: int
 
     @property
     def may_be_rewritten(self) -> bool:

@@ -193,7 +193,7 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
     if last is None and missing is None and are_workers_of_kip_848(new):
         open_history.changes = [cause(CauseKind.GROUP_DOWNGRADED, at)]
     elif last is not None and last.members:
-        step = Transition(last, old, new, {*epoch.topics}, taken, at)
+        step = Transition(last, old, new, {*epoch.topics}, taken, at, writer.metadata_age_ms)
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += untaken_causes(open_history, step)
         open_history.changes += [] if unread else connect_causes(open_history, step, work)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from coordinator_core.cluster.client_view import METADATA_AGE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
@@ -50,11 +51,17 @@ class GroupFold:
         open_history: OpenHistory | None = None,
         topics: TopicHistory | None = None,
         coverage: Coverage | None = None,
+        metadata_age_ms: int = METADATA_AGE_MS,
     ) -> None:
-        """Begin with ``Group(group_id)``, or go on with the ``group`` and ``open_history`` that an earlier run left."""
+        """Begin with ``Group(group_id)``, or go on with the ``group`` and ``open_history`` that an earlier run left.
+
+        ``metadata_age_ms``: clients refresh their metadata at the latest after so long.
+        """
         self.group = group
         self._handlers = _HANDLERS[group.family]
-        self._recorder = HistoryWriter(group, open_history or OpenHistory(group.group_id), topics, coverage)
+        self._recorder = HistoryWriter(
+            group, open_history or OpenHistory(group.group_id), topics, coverage, metadata_age_ms
+        )
 
     @property
     def open_history(self) -> OpenHistory:

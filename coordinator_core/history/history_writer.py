@@ -57,15 +57,21 @@ class HistoryWriter:
     names what members have in rows.
     """
 
-    __slots__ = ("coverage", "group", "open_history", "resources", "rows", "topics")
+    __slots__ = ("coverage", "group", "metadata_age_ms", "open_history", "resources", "rows", "topics")
 
     def __init__(
-        self, group: Group, open_history: OpenHistory, topics: TopicHistory | None, coverage: Coverage | None
+        self,
+        group: Group,
+        open_history: OpenHistory,
+        topics: TopicHistory | None,
+        coverage: Coverage | None,
+        metadata_age_ms: int,
     ) -> None:
         self.group = group
         self.open_history = open_history
         self.topics = topics
         self.coverage = coverage
+        self.metadata_age_ms = metadata_age_ms
         self.rows: list[HistoryRow] = []
         self.resources = Resources(open_history, topics)
 
@@ -425,7 +431,7 @@ class HistoryWriter:
         if not (open_history.ended or open_history.departed or open_history.crossing or open_history.joined):
             return self.rows, self
         # A copy, as the operation may go on with the next record: nothing of it is over yet but for this answer.
-        settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
+        settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage, self.metadata_age_ms)
         settled._end_operation()
         return [*self.rows, *settled.rows], settled
 

@@ -40,9 +40,6 @@ from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition, elapsed_ms
 
-METADATA_AGE_MS = 300_000
-"""After so long a client refreshes its metadata at the latest (``metadata.max.age.ms``, the default)."""
-
 MOST_NAMED = 5
 """A cause names at most this many partitions."""
 
@@ -143,7 +140,7 @@ def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
     """Return a cause if the leader joins again as it no longer watches some topics."""
     last, since_ms = step.last, step.last.opened.timestamp_ms
     dropped = [name for name in last.dropped_topics if topics is None or topics.topic_at(name, since_ms) is not None]
-    is_soon = _is_soon(last.opened, step, METADATA_AGE_MS + _longest_rebalance_ms(step.old))
+    is_soon = _is_soon(last.opened, step, step.metadata_age_ms + _longest_rebalance_ms(step.old))
     if not dropped or not is_soon or last.leader not in step.new.members or is_downgrade(last):
         return []
     detail = f"no member subscribes to them since generation {last.epoch}; a Java leader joins again for this when it"
@@ -166,7 +163,7 @@ def rack_causes(topics: TopicHistory | None, step: Transition) -> list[Cause]:
     if changes:
         return [_rack_cause(change) for change in changes]
     known = {each.at for each in last.causes if each.kind == CauseKind.RACK_CHANGED}
-    reach_ms = METADATA_AGE_MS + _longest_rebalance_ms(step.old)
+    reach_ms = step.metadata_age_ms + _longest_rebalance_ms(step.old)
     before = rack_changes(topics, names, now_ms - reach_ms, opened_ms)
     before = [change for change in before if change.at not in known]
     ahead = rack_changes(topics, names, now_ms, now_ms + CLOCK_TOLERANCE_MS)
@@ -189,7 +186,7 @@ def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transiti
     same_leader = last.leader is not None and last.leader in step.new.members
     if topics is None or step.old.protocol != STREAMS_PROTOCOL or not same_leader or last.topics_version < 0:
         return []
-    if not _is_soon(last.opened, step, METADATA_AGE_MS + _longest_rebalance_ms(step.old)):
+    if not _is_soon(last.opened, step, step.metadata_age_ms + _longest_rebalance_ms(step.old)):
         return []
     since = topics.version_at(last.opened.timestamp_ms - CREATION_MS)
     internal = {name for name in step.topics.intersection(last.topics) if name.startswith(f"{group_id}-")}

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, NoReturn
+
+from pydantic import BeforeValidator, Field
 
 from coordinator_core.audit.finding_rows import FindingKind
+from coordinator_core.cluster.client_view import METADATA_AGE_MS
+
+
+def _refuse(value: object) -> NoReturn:
+    raise ValueError("set audit.metadata_age_ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """All thresholds; ``conf/defaults.yaml`` (section ``findings``) explains them and has their defaults. Times
-    are in ms. ``off`` are the kinds that are not looked for.
+    are in ms. ``off`` are the kinds that are not looked for. ``metadata_age_ms`` is that of ``AuditSettings``.
     """
 
     off: tuple[FindingKind, ...]
@@ -49,3 +57,4 @@ class Thresholds:
     share_redelivered_ratio: float
     share_stalled_ms: int
     share_initializing_ms: int
+    metadata_age_ms: Annotated[int, Field(exclude=True), BeforeValidator(_refuse)] = METADATA_AGE_MS

@@ -18,7 +18,6 @@ from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
 from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.holdings import SHARED_ROLES
-from coordinator_core.history.rejoins import METADATA_AGE_MS
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
 from coordinator_core.records import LogPosition
 
@@ -255,7 +254,7 @@ def _all_units(history: GroupHistory, present: GroupEpochRow, limits: Thresholds
             yield _Units(f"subtopology {subtopology}", count, noun, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
         # Of new partitions a classic group hears only when its leader refreshes its metadata.
-        notice_ms = limits.slow_rebalance_ms + (METADATA_AGE_MS if history.group_type == "CLASSIC" else 0)
+        notice_ms = limits.slow_rebalance_ms + (limits.metadata_age_ms if history.group_type == "CLASSIC" else 0)
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
             count = history.topics.fewest_partitions(topic, history.has_lasted, notice_ms)

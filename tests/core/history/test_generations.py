@@ -12,7 +12,7 @@ from coordinator_core.history.classic_causes import IF_BY_PATTERN
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.memberships import NO_COMMIT, SLOW_POLL
-from coordinator_core.history.rows import MembershipRow
+from coordinator_core.history.rows import MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_subscription, encode_blob
 from tests.core.cluster.test_broker_history import changed
@@ -315,6 +315,9 @@ def test_a_leader_joins_again_when_its_list_of_topics_has_shrunk():
 def test_it_does_so_at_the_next_refresh_of_its_metadata_at_the_latest() -> None:
     late = a_leader_whose_list_of_topics_shrinks("t", after_ms=300_000 + 60_001)
     assert kinds(late.rebalances(listed("t", "u"))[2]) == ["unknown"]
+    fold = GroupFold(Group(GROUP), topics=listed("t", "u"), metadata_age_ms=300_001)
+    rows = [row for record in late.records for row in fold.feed(record) if isinstance(row, RebalanceRow)]
+    assert kinds(rows[2]) == ["topic_metadata_changed"]
 
 
 @pytest.mark.parametrize(

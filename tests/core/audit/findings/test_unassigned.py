@@ -7,15 +7,16 @@ import pytest
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, CountedLife, TopicsAtEnd
+from coordinator_core.cluster.client_view import METADATA_AGE_MS
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
-from coordinator_core.history.rejoins import METADATA_AGE_MS
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import Fields, LogPosition, RecordType
 from jobs.settings import load
@@ -263,13 +264,16 @@ def test_a_classic_group_has_the_age_of_metadata_to_notice_new_partitions() -> N
     known = topics((0, IN), (log.time_ms + 1, Topic("in", A, 5)))
     due_ms = log.time_ms + 1 + METADATA_AGE_MS + LIMITS.slow_rebalance_ms
 
-    def of(now_ms: int) -> list[tuple[str, int]]:
+    def of(now_ms: int, limits: Thresholds = LIMITS) -> list[tuple[str, int]]:
         history = GroupHistory.gather("g", now_ms, log.rows(known), TopicsAtEnd.of(known), NO_SHARE_LOGS)
-        return [(row.detail, row.since_ms) for row in findings(history, LIMITS) if row.kind in PROBLEMS]
+        return [(row.detail, row.since_ms) for row in findings(history, limits) if row.kind in PROBLEMS]
 
     assert of(log.time_ms) == of(due_ms - 1) == []
     grown_ms = log.time_ms + 1
     assert of(due_ms) == [("2 of 5 partitions of in have no owner: 3, 4", grown_ms)], "nobody has them since then"
+    older = load(environment={}, flags={"audit.metadata_age_ms": METADATA_AGE_MS + 9}).findings
+    assert of(due_ms + 8, older) == []
+    assert of(due_ms + 9, older) == of(due_ms)
 
 
 def test_partitions_that_were_there_before_the_topic_grew_have_had_no_owner_since_the_generation() -> None:
