@@ -221,8 +221,9 @@ def gathered(
         if not own_times and not parts and not by_type.keys() - {BrokerEvent}:
             continue  # these logs have no record of the group
         parts += (row for rows_of_type in by_type.values() for row in rows_of_type)
-        own_ms = last_time({topic: last_ms or 0 for topic, last_ms in own_times}, by_type[GroupEpochRow])
-        yield GroupHistory.gather(group_id, own_ms, parts, *logs).replaced(ends=ends)
+        logs_ms = {topic: last_ms or 0 for topic, last_ms in own_times}
+        own_ms = last_time(logs_ms, by_type[GroupEpochRow])
+        yield GroupHistory.gather(group_id, own_ms, parts, *logs).replaced(logs_ms=logs_ms, ends=ends)
 
 
 def _events(tables: TableReader) -> dict[str, RowKind]:

@@ -74,8 +74,9 @@ class GroupHistory:
     ``ends_used`` notes what is concluded from the ends of the logs; ``replaced`` makes another history that notes it at
     the same place.
     ``topics`` are those of then.
-    ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
-    sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
+    ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on.
+    ``logs_ms``: the last time of each log, by topic, of workers in two logs. ``deliveries`` sums
+    ``share_partitions`` up. ``lost`` is what the logs of groups lack.
     ``trails`` are the commits over time, which reports alone read from tables.
     ``events`` are the lines of brokers' application logs about the group and its log partition; what they add is in the
     rows. ``ends`` are the newest end offsets of data partitions that were given.
@@ -99,6 +100,7 @@ class GroupHistory:
     sizes: Sequence[RecordSize] = ()
     topics: TopicsAtEnd = NO_TOPICS
     own_ms: Noted[int] = Noted(0)  # noqa: RUF009
+    logs_ms: Mapping[str, int] = field(default_factory=dict)
     share_logs: Noted[ShareLogs] = Noted(NO_SHARE_LOGS)  # noqa: RUF009
     lost: LostRecords = NOTHING_LOST
     events: Sequence[BrokerEvent] = ()

@@ -162,11 +162,13 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         classic.share_logs,
         connect.lost.joined(classic.lost),
         [event for event in classic.events if event.group_id is None],
-    )
+    ).replaced(logs_ms=own_ms)
 
 
 def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
-    """The rows of one log. A violation does not say of which it is: its time does."""
+    """The rows of one log, as of its own end. A violation does not say of which it is: its time does."""
+    last_ms = history.logs_ms.get(CONNECT_LOG if on_kip_848 else GROUP_LOG)
+    ends = {} if last_ms is None else {"now_ms": last_ms, "own_ms": last_ms}
 
     def rows_of_log(rows: Iterable[Row]) -> list[Row]:
         return [row for row in rows if (row.group_type == GroupType.CONNECT) == on_kip_848]
@@ -184,6 +186,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
         transactions=() if on_kip_848 else history.transactions,
         events=() if on_kip_848 else history.events,
         sizes=[row for row in history.sizes if (row.log_topic == CONNECT_LOG) == on_kip_848],
+        **ends,
     )
 
 

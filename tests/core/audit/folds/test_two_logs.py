@@ -219,6 +219,19 @@ def test_the_log_that_a_group_left_does_not_tell_until_when_it_was_seen(
     assert last_time({CONNECT_LOG: 100_000, GROUP_LOG: 200_000}, epochs) == expected
 
 
+def test_what_is_open_in_a_log_lasts_until_that_log_ends() -> None:
+    history = GroupHistory(
+        "g",
+        50_000,
+        epochs=[epoch(6, at(20), group_type="CONNECT", is_open=True), epoch(1, at(30), group_type="CLASSIC")],
+        logs_ms={CONNECT_LOG: 90_000, GROUP_LOG: 50_000},
+    )
+    assert {part.group_type: (part.now_ms, part.own_ms) for part in by_log(history)} == {
+        "CONNECT": (90_000, 90_000),
+        "CLASSIC": (50_000, 50_000),
+    }
+
+
 @pytest.mark.parametrize(
     ("moved_at", "lost", "is_certain"), [(at(8), (8, 9), False), (at(8), (30, 31), True), (at(25), (8, 9), True)]
 )
