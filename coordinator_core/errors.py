@@ -102,6 +102,10 @@ class InputError(CoordinatorAuditError):
     """Input from a user (a path, a table, a JSON line, an option) that cannot be used as given."""
 
 
+class GoneError(InputError):
+    """A file that was listed is not there any more, or another one is: what is there now is listed again."""
+
+
 class UsageError(InputError):
     """An invalid value of an option or a setting, or an unknown option or setting."""
 

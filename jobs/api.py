@@ -121,8 +121,12 @@ class CoordinatorAudit:
         with self._writing(begin=True):
             more = beside_logs.take(self.tables, chosen, self.cluster, _warn, dump_format)
             topics = with_copy(chosen.copied_topic)
-            dumps = open_dump(self.tables.session, more.dumps, dump_format=dump_format, topic=topic, topics=topics)
-            return ingest.run(self.tables, dumps, self.cluster)
+
+            def take() -> list[RunRow]:
+                dumps = open_dump(self.tables.session, more.dumps, dump_format=dump_format, topic=topic, topics=topics)
+                return ingest.run(self.tables, dumps, self.cluster)
+
+            return ingest.listed_again(take)
 
     def decode(self) -> list[RunRow]:
         """Complete the ingested records: later facts, counts, sums. Return the rows added to ``runs``."""

@@ -308,6 +308,10 @@ def _write(tables: Tables, steps: list[StepRun], listener: Listener) -> None:
 
 
 def _ingest(nightly: NightlyRun) -> dict[str, int]:
+    return ingest.listed_again(partial(_taken_in, nightly))
+
+
+def _taken_in(nightly: NightlyRun) -> dict[str, int]:
     chosen = nightly.settings.input
     _check_input(nightly.settings)
     dump_format = DumpFormat(chosen.format) if chosen.format else None

@@ -96,7 +96,8 @@ def ingest_command(
             if not paths:
                 return
         live = paths if chosen.input.snapshots else []
-        with snapshots.around(tables, live, chosen.kafka, chosen.cluster, console.warn) as snapped:
+
+        def take() -> list[RunRow]:
             with console.step("opening the dumps"):
                 kafka = Kafka(chosen.kafka, ranges)
                 dumps = open_dump(
@@ -109,8 +110,11 @@ def ingest_command(
                     topics=with_copy(chosen.input.copied_topic),
                 )
             with console.step("ingesting the dumps"):
-                rows = ingest.run(tables, dumps, chosen.cluster)
-                damaged = _damaged(tables, rows)
+                return ingest.run(tables, dumps, chosen.cluster)
+
+        with snapshots.around(tables, live, chosen.kafka, chosen.cluster, console.warn) as snapped:
+            rows = ingest.listed_again(take)
+            damaged = _damaged(tables, rows)
         if snapped.count:
             console.note(f"snapshots of the cluster: {snapped.count} taken", snapshots=snapped.count)
     _print_rows(console, "ingested", rows, INGESTED + GAPS)

@@ -13,13 +13,14 @@ where they were and have the records that they had. Anything else is for ``compa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_core.errors import GoneError
 from jobs.pipeline import compared, runs, typed_tables
 from jobs.pipeline.decode_arrow import TYPED
 from jobs.pipeline.row_identity import Identify, identified
@@ -34,6 +35,11 @@ from jobs.tables.delta import Tables
 from jobs.tables.engine import is_empty, runs_steps
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.reader import Row, Value
+
+T = TypeVar("T")
+
+MOST_LISTINGS: Final = 5
+"""So often files are listed until none goes while they are read."""
 
 OF_FILES: Final = """
 SELECT source, log_topic, log_partition, min(place) AS first, max(place) AS last,
@@ -148,6 +154,21 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[RunRow]:
     ingest(tables, dumps, cluster, run_id)
     given = frozenset[tuple[str, int]]().union(*(dump.given for dump in dumps))
     return [*unfinished, *runs.account_ingest(tables, run_id, cluster, given)]
+
+
+def listed_again(take: Callable[[], T]) -> T:
+    """Do what lists files and takes them in; again, if files go meanwhile, as brokers delete and replace segments.
+
+    What was taken in before counts as that of a run that was killed.
+    """
+    for _ in range(MOST_LISTINGS - 1):
+        try:
+            return take()
+        except Exception as error:
+            # A task of Spark raises it as a text.
+            if not isinstance(error, GoneError | FileNotFoundError) and f".{GoneError.__name__}: " not in str(error):
+                raise
+    return take()
 
 
 def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import GoneError, InputError
 from coordinator_core.history.knowledge import without_positions
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.framing import Layout, layout
@@ -278,7 +278,7 @@ def format_of(path: str) -> DumpFormat:
         return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
     place = Path(path)
     if not place.exists():
-        raise InputError(f"{path}: no such file or directory")
+        raise GoneError(f"{path}: no such file or directory")
     if place.is_file():
         return _format_of_file(path)
     # Looked for first: a Delta table has Parquet files, of which some are no part of it any more.

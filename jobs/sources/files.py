@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.cluster.image import MOST_PARTITIONS
-from coordinator_core.errors import InputError
+from coordinator_core.errors import GoneError, InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, DamageKind, ReadAt
 from coordinator_core.wire.batches import read_columns
@@ -129,7 +129,7 @@ class LogFile:
     the name of the folder (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is
     UNKNOWN_PARTITION. ``size`` is in bytes. Records at ``upto`` and behind it do not count: they were never replicated
     (``copies``). ``is_absent``: it is not there, nor another one with the offset of its name, as ``path`` shows, which
-    is a file beside it.
+    is a file beside it. ``inode`` is the number of the file when it was listed; 0: unknown.
     """
 
     path: str
@@ -141,6 +141,7 @@ class LogFile:
     texts: tuple[str, ...] = ()
     upto: int | None = None
     is_absent: bool = False
+    inode: int = 0
 
     @property
     def name(self) -> str:
@@ -163,16 +164,26 @@ class LogFile:
         return self.segment.endswith(SNAPSHOT_SUFFIX)
 
     @contextmanager
-    def open(self) -> Iterator[ReadAt]:
-        """Open the file. Yields a function that reads a number of bytes at a position.
+    def open(self, start: int = 0) -> Iterator[ReadAt]:
+        """Open the file to read from a position on. Yields a function that reads a number of bytes at a position.
 
         Raises:
             InputError: it was printed, so that there are no bytes of it.
+            GoneError: a broker has deleted it since it was listed, or put a cleaned one there, in which other batches
+                are behind its begin.
         """
         if self.texts:
             raise InputError(f"{self.path}: records that were printed: this needs the segment itself")
         if not self.member:
-            with open(self.path, "rb") as stream:
+            try:
+                opened = open(self.path, "rb")  # noqa: SIM115  closed below
+            except FileNotFoundError:
+                raise GoneError(f"{self.path}: it was there a moment ago") from None
+            with opened as stream:
+                there = os.fstat(stream.fileno())
+                # Not all file systems keep the numbers of their files, but none changes a size besides.
+                if start and self.inode not in (0, there.st_ino) and there.st_size != self.size:
+                    raise GoneError(f"{self.path}: another file was there a moment ago")
                 # pread leaves no position behind: several readers of one file do not move each other.
                 yield lambda position, size: os.pread(stream.fileno(), size, position)
         else:
@@ -207,7 +218,7 @@ class LogFile:
         if self.texts:
             yield from self._printed().parts() if start < stop == self.size else ()
             return
-        with self.open() as read_at:
+        with self.open(start) as read_at:
             yield from read_columns(read_at, self.size, start, stop, name=self.name)
 
     @property
@@ -269,7 +280,8 @@ def find_logs(
             for file in beside:
                 warn(f"{file}: left out, as there are segments beside it: name it to read it")
         except OSError as error:
-            raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
+            kind = GoneError if isinstance(error, FileNotFoundError) else InputError
+            raise kind(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs and not printed:
             _note_others(path, left_out)
             there = "".join(f"; {line}" for line in left_out.lines(all_of_it=True))
@@ -428,14 +440,14 @@ def _listed(path: str, wanted: FileFilter, warn: Warn, again: int = 2) -> tuple[
 
 def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) -> Iterator[LogFile]:
     if not os.path.isdir(path):
-        size = _size(path)
+        status = _status(path)
         if is_archive(path):
             yield from _logs_in_archive(path, wanted, left_out, warn)
             return
         place = _place(path)
-        if (kind := kind_of(place.name, head_of(path, HEAD_BYTES))) is not None and size:
+        if (kind := kind_of(place.name, head_of(path, HEAD_BYTES))) is not None and status.st_size:
             raise InputError(f"{path}: {kind.what}: {kind.do}")
-        yield _log_file(path, size, place, replace(wanted, given=place.parent.name))
+        yield _log_file(path, status, place, replace(wanted, given=place.parent.name))
         return
     wanted = replace(wanted, given=os.path.basename(os.path.abspath(path)))
     seen = {os.path.realpath(path)}
@@ -444,7 +456,7 @@ def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) ->
         folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]
         for whole in (os.path.join(folder, file) for file in sorted(files)):
             if (place := _place(whole)) in wanted:
-                yield _log_file(whole, _size(whole), place, wanted)
+                yield _log_file(whole, _status(whole), place, wanted)
             else:
                 left_out.note(place, wanted.topics)
 
@@ -457,19 +469,19 @@ def _is_new(folder: str, seen: set[str]) -> bool:
     return is_new
 
 
-def _size(path: str) -> int:
-    """Return the size of a file; raises InputError for what is not a file, such as a pipe, whose size is 0."""
+def _status(path: str) -> os.stat_result:
+    """Return what is known of a file; raises InputError for what is not a file, such as a pipe, whose size is 0."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: neither a file nor a folder; copy what it gives to a file first")
-    return status.st_size
+    return status
 
 
 def _logs_in_archive(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) -> Iterator[LogFile]:
     others = []
     for member in members(path):
         if (place := PurePosixPath(member.name)) in wanted:
-            yield _log_file(path, member.size, place, wanted, member=member.name)
+            yield replace(_log_file(path, os.stat(path), place, wanted), size=member.size, member=member.name)
         else:
             left_out.note(place, wanted.topics)
             others.append(member)
@@ -483,10 +495,10 @@ def _place(path: str) -> PurePosixPath:
     return PurePosixPath(Path(os.path.abspath(path)).as_posix())
 
 
-def _log_file(path: str, size: int, place: PurePosixPath, wanted: FileFilter, *, member: str = "") -> LogFile:
+def _log_file(path: str, status: os.stat_result, place: PurePosixPath, wanted: FileFilter) -> LogFile:
+    topic, partition = wanted.folder_of(place) or ("", UNKNOWN_PARTITION)
     segment = place.name.removesuffix(SWAP_SUFFIX)
-    folder = wanted.folder_of(place)
-    return LogFile(path, size, segment, *folder, member) if folder else LogFile(path, size, segment, member=member)
+    return LogFile(path, status.st_size, segment, topic, partition, inode=status.st_ino)
 
 
 def _raise(error: OSError) -> None:

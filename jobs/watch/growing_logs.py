@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.errors import InputError, LogFormatError
+from coordinator_core.errors import GoneError, InputError, LogFormatError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, DamageKind, ReadAt
@@ -181,7 +181,7 @@ class GrowingLogs(Source):
                 reached = self._reached[place] = self._begun(place, files)
             try:
                 yield from self._appended(place, reached, files)
-            except FileNotFoundError:
+            except (GoneError, FileNotFoundError):
                 # A broker has deleted a segment since it was listed, compacted it into an earlier one, or cut it.
                 reached.begin_again()
                 is_gone = True
@@ -225,7 +225,7 @@ class GrowingLogs(Source):
     ) -> Iterator[NewRows]:
         with file.open() as read_at:
             if read_at(position.at - len(position.before), len(position.before)) != position.before:
-                raise FileNotFoundError(file.path)
+                raise GoneError(f"{file.name}: other bytes were there a moment ago")
             # Zeros are the preallocated rest of a segment.
             if position.at >= file.size or not any(read_at(position.at, LOG_OVERHEAD)):
                 return

@@ -13,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import GoneError, InputError
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs import nightly_run, settings
@@ -169,6 +170,55 @@ def test_a_segment_that_has_grown_is_read_from_where_the_tables_end(
     assert slow == []
     assert len(taken(tables, tmp_path)) == 12, "nothing is new"
     assert slow == []
+
+
+def cleaned(first: Path, *gone: Path) -> None:
+    """Let the cleaner of a broker put segments together in the first of them."""
+    swap = first.with_name(f"{first.name}.swap")
+    swap.write_bytes(b"".join(file.read_bytes() for file in (first, *gone)))
+    for file in gone:
+        file.unlink()
+    swap.rename(first)
+
+
+@pytest.mark.parametrize("is_planned", [False, True], ids=["before tasks are planned", "after"])
+def test_a_night_on_a_broker_that_cleans_its_log_has_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_planned: bool
+) -> None:
+    """A segment goes into the one before it between its listing and its reading; the next night finds nothing new."""
+    folder = tmp_path / "logs" / f"{TOPIC}-0"
+    for first in (0, 6, 12):
+        write_segment(folder, [batch(first), batch(first + 3)], first)
+    partitions, cleanings = segments.SegmentsReader.partitions, [f"{6:020}.log", f"{12:020}.log"]
+
+    def clean_meanwhile(source: segments.SegmentsReader) -> Any:
+        planned = partitions(source) if is_planned else None
+        if cleanings:
+            cleaned(folder / f"{0:020}.log", folder / cleanings.pop(0))
+        return planned or partitions(source)
+
+    monkeypatch.setattr(segments.SegmentsReader, "partitions", clean_meanwhile)
+    for _ in range(2):
+        night_here(tmp_path, tmp_path / "logs")
+    assert cleanings == []
+    engine = Tables(None, str(tmp_path / "tables")).engine()
+    assert [*engine.tuples("SELECT log_offset, kind FROM $log_records ORDER BY log_offset")] == [
+        (offset, "record") for offset in range(18)
+    ]
+    counts = "SELECT job, sum(records) AS n, sum(missing_offsets) AS lost FROM $runs GROUP BY job ORDER BY job"
+    assert [*engine.tuples(counts)] == [("decode", 18, None), ("ingest", 18, None)]
+
+
+def test_a_range_of_a_segment_that_was_cleaned_since_it_was_listed_is_not_read(tmp_path: Path) -> None:
+    """Where other batches are in its bytes, they would look like damage."""
+    folder = tmp_path / f"{TOPIC}-0"
+    file = write_segment(folder, [batch(0), batch(3)])
+    (log,) = find_logs([folder])
+    (tmp_path / "cleaned").write_bytes(batch(3))
+    (tmp_path / "cleaned").rename(file)
+    assert [len(part) for part in log.parts_within(0, log.size) if isinstance(part, pa.RecordBatch)] == [3]
+    with pytest.raises(GoneError):
+        next(log.parts_within(len(batch(0)), log.size))
 
 
 def test_bytes_that_end_a_copy_again_are_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

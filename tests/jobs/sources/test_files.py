@@ -92,16 +92,16 @@ def test_an_archive_gives_the_same_bytes(data, tmp_path, mode):
 
 
 def test_a_folder_is_listed_again_where_a_segment_goes_meanwhile(data, monkeypatch):
-    expected, size = find_logs([data]), files._size
+    expected, status = find_logs([data]), files._status
     going = data / "__consumer_offsets-2" / f"{9:020}.log"
     going.touch()
 
     def late(path):
         if path.startswith(str(going.parent)):
             going.unlink(missing_ok=True)
-        return size(path)
+        return status(path)
 
-    monkeypatch.setattr(files, "_size", late)
+    monkeypatch.setattr(files, "_status", late)
     assert find_logs([data]) == expected
     with pytest.raises(InputError, match="nowhere: No such file or directory"):
         find_logs([data / "nowhere"])
