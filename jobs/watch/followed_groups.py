@@ -145,7 +145,7 @@ class FollowedGroups:
     def _feed_metadata(self, log: FollowedLog, new: NewRows) -> None:
         if self._metadata is None:
             self._metadata = MetadataLog()
-            self.topics = self._metadata.history
+            self._judge_by(self._metadata.history)
         end, last_ms = log.end, log.last_ms
         for row in new.rows:
             if 0 < end < row.offset:
@@ -275,7 +275,18 @@ class FollowedGroups:
     def use_live_topics(self) -> None:
         """Judge by the topics that the cluster lists, if it has listed any."""
         if self.live_topics is not None and self.live_topics.is_known:
-            self.topics = self.live_topics.history
+            self._judge_by(self.live_topics.history)
+
+    def _judge_by(self, topics: TopicHistory) -> None:
+        """Judge by these topics from now on, also groups of which something was read before there were any."""
+        if self.topics is topics:
+            return
+        self.topics = topics
+        for (family, _), group in self.groups.items():
+            state = group.folds.audit.state()
+            group.folds.audit = GroupAudit.resume(state, topics, self.coverage[family], self.settings)
+        for share in self.shares.values():
+            share.audit = ShareAudit.resume(share.audit.state(), topics, self.coverage[Family.SHARE])
 
     def take_look(self, look: Look) -> None:
         """Take in what brokers said of the cluster, or that none answered."""

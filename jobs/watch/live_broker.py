@@ -102,7 +102,7 @@ class LiveBroker:
         self._admin: AdminClient | None = None
         self._snapshot_s = 0.0
         self._counts: dict[str, int] = {}
-        self._takes_snapshots = False
+        self._takes_snapshots = self._lacks_snapshot = False
 
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin at the first offset of each partition, or where a former watch stopped.
@@ -221,14 +221,18 @@ class LiveBroker:
             rows.setdefault(where, []).append(row)
 
     def snapshot(self) -> TakenSnapshot | None:
-        """Return topics and settings as they are now; None, with a warning, if the cluster does not give them."""
+        """Return topics and settings as they are now; None, with a warning, if the cluster does not give them: then the
+        looks ask for them again.
+        """
+        self._takes_snapshots = True
         time_ms = time.time_ns() // 1_000_000
         try:
             rows = cluster_snapshot.take(self._config, time_ms, self._warn)
         except InputError as error:
+            self._lacks_snapshot = True
             self._warn(f"the topics of the cluster are not known, and targets are not judged: {error}")
             return None
-        self._takes_snapshots, self._snapshot_s = True, time.monotonic()
+        self._snapshot_s = time.monotonic()
         return TakenSnapshot(time_ms, rows)
 
     def look(self, partitions: Callable[[], Collection[offsets.TopicPartition]]) -> Look | None:
@@ -246,6 +250,9 @@ class LiveBroker:
             return None
         asked, self._asked, self._looked_s = self._asked, None, time.monotonic()
         look = asked.result()
+        if self._lacks_snapshot and look.snapshot is not None:
+            self._lacks_snapshot = False
+            self._warn("the topics of the cluster are known now, and targets are judged")
         if look.leaders is None:
             # Brokers that do not answer are asked again at once: when they were away is known by these questions
             # alone.

@@ -54,6 +54,24 @@ def test_each_rebalance_is_told_when_it_begins_and_when_it_ends(tmp_path: Path) 
     }
 
 
+def test_groups_that_were_read_before_there_were_topics_are_judged_by_them(tmp_path: Path) -> None:
+    groups, source, judged = followed(), GrowingLogs([tmp_path], pytest.fail), set[str]()
+    groups.begin()
+    for _ in growing(tmp_path):
+        metadata = tmp_path / "__cluster_metadata-0"
+        if not groups.groups:
+            shutil.move(metadata, tmp_path / "later")
+        for new in source.poll():
+            groups.feed(new)
+        known = set(groups.groups)
+        if not metadata.exists():
+            before = known
+            shutil.move(tmp_path / "later", metadata)
+        ended = (event for event in groups.events() if isinstance(event, RebalanceEnded) and event.key in before)
+        judged |= {event.verdict.verdict for event in ended if event.verdict is not None}
+    assert "identical" in judged
+
+
 def test_printed_records_are_not_followed_and_it_is_said_what_is(tmp_path: Path) -> None:
     (tmp_path / "offsets.jsonl").write_text('{"key":{"type":2,"data":{"group":"g"}},"value":null}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"offsets\.jsonl: records that were printed: a watch follows the segments"):

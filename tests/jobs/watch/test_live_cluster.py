@@ -9,9 +9,11 @@ import pytest
 
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import InputError
+from jobs.watch import live_broker
 from jobs.watch.events import FindingEvent
 from jobs.watch.followed_groups import FollowedGroups
-from jobs.watch.live_broker import Look, TakenSnapshot
+from jobs.watch.live_broker import LiveBroker, Look, TakenSnapshot
 from jobs.watch.live_topics import Leaders, LiveTopics
 from jobs.watch.state_file import StateFile
 from tests.jobs.watch.samples import LIMITS
@@ -90,6 +92,34 @@ def test_a_watch_that_goes_on_knows_the_versions_of_topics_that_its_groups_have_
     assert groups.topics is not None
     assert again.topics.positions == groups.topics.positions
     assert [counts_at(again.topics, time_ms) for time_ms in (10, 20, 30)] == [{"a": 1}, {"a": 2}, {"b": 1}]
+
+
+def test_topics_that_the_cluster_gives_late_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    refusals = [InputError("no answer"), InputError("no answer")]
+
+    def take(*_: object) -> list[dict[str, Any]]:
+        if refusals:
+            raise refusals.pop()
+        return partitions({"a": 1}, 10)
+
+    monkeypatch.setattr(live_broker.cluster_snapshot, "take", take)
+    monkeypatch.setattr(live_broker, "SNAPSHOT_S", 0.0)
+    monkeypatch.setattr(live_broker, "LOOK_S", 0.0)
+    broker = LiveBroker("b:1", {}, said.append)
+    monkeypatch.setattr(broker, "_look", lambda _: Look(1, {}, None, broker._new_snapshot({})))
+    assert broker.snapshot() is None
+    looks: list[Look] = []
+    while len(looks) < 2:
+        looks += [look for look in [broker.look(list)] if look is not None]
+    assert looks[0].snapshot is None
+    assert looks[1].snapshot is not None
+    assert looks[1].snapshot.rows == partitions({"a": 1}, 10)
+    broker.close()
+    assert said == [
+        "the topics of the cluster are not known, and targets are not judged: no answer",
+        "the topics of the cluster are known now, and targets are judged",
+    ]
 
 
 def looked(*looks: tuple[int, Leaders | None]) -> list[FindingEvent]:
