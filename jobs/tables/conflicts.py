@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeVar
 
@@ -31,6 +31,8 @@ CONFLICT: Final = re.compile(
 MAINTENANCE: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK", "SET TBLPROPERTIES", "REORG"})
 """Operations of Delta's history that change no row."""
 
+MOST_NAMED: Final = 10
+"""So many commits of others are looked at."""
 ATTEMPTS: Final = 5
 """With the pauses between them they take 1.5 s. Another writer of one table is over by then, or will not be soon."""
 PAUSE_S: Final = 0.1
@@ -50,16 +52,17 @@ class ConflictError(CoordinatorAuditError):
     """Another program changed a table while this run wrote it."""
 
 
-def repeated(name: str, write: Callable[[], T], operations: Callable[[float], Iterable[str]], *, adds: bool) -> T:
+def repeated(name: str, write: Callable[[], T], commits: Callable[[int], Sequence[TableCommit]], *, adds: bool) -> T:
     """Return what ``write`` returns; repeat it if a commit of another program made it fail.
 
-    ``operations``: returns the names of the operations that were committed to the table since a time, in seconds.
-    ``adds``: the write appends rows once, whatever the table has.
+    ``commits``: returns so many of the last commits of the table. ``adds``: the write appends rows once, whatever the
+    table has.
 
     Raises:
         ConflictError: another program changed rows of the table, or committed again and again.
     """
-    began = time.time()
+    # Versions tell what was committed meanwhile: the clocks of other machines may be behind, or ahead.
+    before = 0 if adds else commits(1)[0].version
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return write()
@@ -67,7 +70,7 @@ def repeated(name: str, write: Callable[[], T], operations: Callable[[float], It
             found = CONFLICT.search(f"{type(error).__name__}: {error}")
             if found is None:
                 raise
-            others = sorted(set(operations(began)))
+            others = [] if adds else sorted({each.operation for each in commits(MOST_NAMED) if each.version > before})
             # Without any named commit nobody knows what the other program did, and the rows may rest on what is gone.
             is_safe = adds or found[0] == LATE or (bool(others) and MAINTENANCE.issuperset(others))
             if is_safe and attempt < ATTEMPTS:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
@@ -352,7 +352,7 @@ class Tables:
 
         with writing(self.name(table)):
             try:
-                return repeated(self.name(table), fenced, lambda since: self.operations(table, since), adds=adds)
+                return repeated(self.name(table), fenced, partial(self.commits, table), adds=adds)
             except ConflictError:
                 self.check_lease(ask=True)  # the next run is not another program
                 raise
@@ -372,10 +372,6 @@ class Tables:
             (self.local(table) or self.there(table)).set_property(name, value)
 
         self.commit(table, change, adds=True)
-
-    def operations(self, table: Table, since_s: float) -> list[str]:
-        """Return the names of the operations that were committed to a table since a time, of the last ten."""
-        return [commit.operation for commit in self.commits(table, 10) if commit.written_ms / 1000 >= since_s]
 
     def note_rows(self, table: Table) -> None:
         """Take note that others have written rows: a table that this object has created is not empty any more."""

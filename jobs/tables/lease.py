@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -282,7 +283,7 @@ class Lease:
             (done,) = repeated(
                 name,
                 lambda: self._tables.spark.sql(statement).collect(),
-                lambda since: self._tables.operations(LEASES, since),
+                partial(self._tables.commits, LEASES),
                 adds=False,
             )
         return int(done.num_affected_rows) == 1

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -249,6 +250,11 @@ SAID = {
 }
 
 
+def optimized(most: int) -> list[conflicts.TableCommit]:
+    """Return the commits of a table that is optimized after each time it is asked for its last one."""
+    return [conflicts.TableCommit(most, 0, "OPTIMIZE", None)]
+
+
 @pytest.mark.parametrize("error", SAID.values(), ids=SAID)
 def test_what_the_engines_say_of_a_conflict_is_known(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "PAUSE_S", 0.0)
@@ -260,7 +266,7 @@ def test_what_the_engines_say_of_a_conflict_is_known(error: Exception, monkeypat
             raise failed
         return "written"
 
-    assert conflicts.repeated("t", write, lambda since: ["OPTIMIZE"], adds=False) == "written"
+    assert conflicts.repeated("t", write, optimized, adds=False) == "written"
 
 
 @pytest.mark.parametrize("text", ["Files were added", "[DELTA_TABLE_NOT_FOUND] t", "No space left on device"])
@@ -269,7 +275,7 @@ def test_another_error_is_not_repeated(text: str) -> None:
         raise ValueError(text)
 
     with pytest.raises(ValueError, match=re.escape(text)):
-        conflicts.repeated("t", write, lambda since: ["OPTIMIZE"], adds=True)
+        conflicts.repeated("t", write, optimized, adds=True)
 
 
 def test_a_lease_that_nobody_took_meanwhile_is_renewed_by_the_commit(
@@ -358,11 +364,17 @@ def test_a_night_that_was_killed_after_it_had_counted_has_no_row(tables: Tables,
 UPDATE = {"size": "s.size"}
 
 
-def test_a_merge_that_meets_maintenance_is_repeated(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("clock_s", [-3_600, 0, 3_600], ids=["behind", "right", "ahead"])
+def test_a_merge_that_meets_maintenance_is_repeated(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch, clock_s: int
+) -> None:
+    """Whatever the clock of this machine says beside that of the other program."""
     tables.create(DUMPED_FILES)
     for name in "ab":
         tables.merge(DUMPED_FILES, row_of(name), {}, insert=True)
     seen = interfere(tables, monkeypatch, compact, 1)
+    now_s = time.time
+    monkeypatch.setattr(time, "time", lambda: now_s() + clock_s)
     tables.merge(DUMPED_FILES, row_of("a").set_column(2, "size", pa.array([7])), UPDATE, insert=True)
     rows = DeltaTable(f"{tables.location}/dumped_files").to_pyarrow_table().to_pylist()
     assert sorted((row["path"], row["size"]) for row in rows) == [("a", 7), ("b", 1)]
