@@ -8,9 +8,11 @@ One row for each partition, with the columns of ``ROW``, and one for each resour
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator_core.cluster.snapshot_settings import FIRST_OF_4_0, METADATA_VERSION, ResourceKind
+from coordinator_core.cluster.topic_lists import ZERO_ID
 from jobs.sources import broker_features
 from jobs.sources.broker_features import BrokerAddress, FeatureAnswer
 
@@ -144,13 +146,7 @@ def rows(admin: AdminClient, cluster_id: str, time_ms: int) -> Iterator[Snapshot
 
     A partition without a leader has no end offset: null.
     """
-    from confluent_kafka import TopicCollection
-
-    names = sorted(admin.list_topics(timeout=TIMEOUT_S).topics)
-    for first in range(0, len(names), TOPICS_A_REQUEST):
-        described = admin.describe_topics(
-            TopicCollection(names[first : first + TOPICS_A_REQUEST]), request_timeout=TIMEOUT_S
-        )
+    for described in _described(admin, admin.list_topics(timeout=TIMEOUT_S).topics):
         answers = {name: _unless_gone(future) for name, future in described.items()}
         topics = {name: topic for name, topic in answers.items() if topic is not None}
         led = [
@@ -165,6 +161,28 @@ def rows(admin: AdminClient, cluster_id: str, time_ms: int) -> Iterator[Snapshot
                 racks = [replica.rack for replica in partition.replicas]
                 identified = (name, _kafka_text(topic.topic_id), partition.id, racks, time_ms)
                 yield dict(zip(ROW, (*identified, ends.get((name, partition.id)), cluster_id), strict=True))
+
+
+def _described(admin: AdminClient, names: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the descriptions of topics by name, as futures, those of a request at a time."""
+    from confluent_kafka import TopicCollection
+
+    ordered = sorted(names)
+    for first in range(0, len(ordered), TOPICS_A_REQUEST):
+        some = TopicCollection(ordered[first : first + TOPICS_A_REQUEST])
+        yield admin.describe_topics(some, request_timeout=TIMEOUT_S)
+
+
+def topic_ids(admin: AdminClient, names: Iterable[str]) -> dict[str, str]:
+    """Return the ids of these topics by name, without those that are not given just now, or by brokers before 2.8."""
+    from confluent_kafka import KafkaException
+
+    ids = {}
+    for described in _described(admin, names):
+        for name, future in described.items():
+            with suppress(KafkaException):
+                ids[name] = _kafka_text(future.result().topic_id)
+    return {name: topic_id for name, topic_id in ids.items() if topic_id != ZERO_ID}
 
 
 def _unless_gone(described: Any) -> Any:

@@ -26,6 +26,7 @@ from coordinator_core.cluster.metadata_log import MetadataLog
 from coordinator_core.cluster.topic_changes import hole_before
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.history.coverage import Coverage, Hole, ignored_in_words
@@ -356,7 +357,7 @@ class FollowedGroups:
                 yield from share.findings
         yield from self.of_cluster
 
-    def read_ends(self, time_ms: int, ends: Mapping[TopicPartition, int], end_ms: int) -> Iterator[LagChanged]:
+    def read_ends(self, time_ms: int, ends: Mapping[TopicPartition, EndOffset], end_ms: int) -> Iterator[LagChanged]:
         """Take end offsets as of a time, when the logs had been read up to ``end_ms``; yield what changed of lag."""
         for row in list(self.lags.read(time_ms, ends, end_ms)):
             group = self.groups.get((Family.GROUP, row.group_id))

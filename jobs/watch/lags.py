@@ -19,7 +19,7 @@ from coordinator_core.audit.offsets.burrow import (
     note_unread,
     with_ends,
 )
-from coordinator_core.groups.end_offsets import EndOffset
+from coordinator_core.groups.end_offsets import EndOffset, are_two_topics
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.wire.record_decoder import UnreadableRecord
@@ -78,13 +78,17 @@ class Lags:
         """The newest end offset of each partition."""
         return {partition: known[-1] for partition, known in self._ends.items()}
 
-    def read(self, time_ms: int, ends: Mapping[TopicPartition, int], end_ms: int) -> Iterator[LagStatusRow]:
+    def read(self, time_ms: int, ends: Mapping[TopicPartition, EndOffset], end_ms: int) -> Iterator[LagStatusRow]:
         """Take end offsets as of a time; yield each group whose status is known then. ``before`` is not filled in.
 
         ``end_ms``: up to when the logs of groups were read.
         """
-        for partition, offset in ends.items():
-            self._ends.setdefault(partition, deque(maxlen=WINDOW)).append(EndOffset(time_ms, offset))
+        for partition, end in ends.items():
+            known = self._ends.setdefault(partition, deque(maxlen=WINDOW))
+            # Those of an earlier topic of this name say nothing of this one.
+            if known and are_two_topics(known[-1].topic_id, end.topic_id):
+                known.clear()
+            known.append(end)
         # End offsets are asked of partitions with a commit: when its last one is removed nobody renews them.
         for partition in self._ends.keys() - self.partitions():
             del self._ends[partition]

@@ -15,10 +15,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups import offsets
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.wire.batch_format import Kind
 from jobs.sources import cluster_snapshot
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.cluster_snapshot import SnapshotRow, end_offsets
+from jobs.sources.cluster_snapshot import SnapshotRow, end_offsets, topic_ids
 from jobs.sources.files import FAMILIES, REPLAYED_TOPICS
 from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 from jobs.sources.log_reader import LogRow
@@ -49,7 +50,7 @@ class Ends(NamedTuple):
     """End offsets of partitions as of a time (ms)."""
 
     time_ms: int
-    offsets: dict[offsets.TopicPartition, int]
+    offsets: dict[offsets.TopicPartition, EndOffset]
 
 
 class TakenSnapshot(NamedTuple):
@@ -283,6 +284,8 @@ class LiveBroker:
                 for partition in partitions
                 if partition.topic in topics and partition.partition in topics[partition.topic].partitions
             ]
+            # Before the ends: what a topic that was made again meanwhile has is not said to be of the one before it.
+            ids = topic_ids(self._admin, {partition.topic for partition in there})
             ends = end_offsets(self._admin, there)
         except KafkaException:
             return Look(asked_ms)
@@ -293,7 +296,9 @@ class LiveBroker:
             if topic in topics
             for number, partition in topics[topic].partitions.items()
         }
-        known = Ends(now_ms, {offsets.TopicPartition(*key): end for key, end in ends.items()})
+        known = Ends(
+            now_ms, {offsets.TopicPartition(*key): EndOffset(now_ms, end, ids.get(key[0])) for key, end in ends.items()}
+        )
         return Look(asked_ms, leaders, known, self._new_snapshot(topics))
 
     def _new_snapshot(self, topics: Mapping[str, Any]) -> TakenSnapshot | None:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
-from coordinator_core.groups.end_offsets import EndOffset, records_behind
+from coordinator_core.groups.end_offsets import EndOffset, are_two_topics, records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 
@@ -290,8 +290,7 @@ def lag_point(
     held, window, missing = _window(group_id, partition, recent, end.time_ms, reach, is_followed=is_followed)
     if missing is None and not window:
         return None
-    is_other = held is not None and None not in (held.topic_id, end.topic_id) and held.topic_id != end.topic_id
-    if is_other:
+    if held is not None and are_two_topics(held.topic_id, end.topic_id):
         missing = OTHER_TOPIC
     committed = held.offset if held is not None and missing not in NOT_KNOWN else None
     lag = None if committed is None or held is None else records_behind(end, committed, held.time_ms, held.topic_id)
@@ -354,14 +353,20 @@ def _window(
     *,
     is_followed: bool,
 ) -> tuple[TimedCommit | None, Sequence[TimedCommit], str | None]:
-    """Return the commit that held at a time, the commits since the last tombstone, and what is missing to prove it."""
+    """Return the commit that held at a time, the commits of its topic since the last tombstone, and what is missing to
+    prove it.
+    """
     held = recent[-1] if recent else None
     held_at = None if held is None else held.at.offset
     missing = reach.lacks(held_at, time_ms, is_followed=is_followed)
     if missing != NOT_WHOLE and reach.is_unread(group_id, partition, held_at, time_ms):
         missing = UNREAD
-    removed = max((index for index, commit in enumerate(recent) if commit.offset is None), default=-1)
-    return held, recent[removed + 1 :], missing
+    ends = (
+        index
+        for index, commit in enumerate(recent)
+        if commit.offset is None or (held is not None and are_two_topics(commit.topic_id, held.topic_id))
+    )
+    return held, recent[max(ends, default=-1) + 1 :], missing
 
 
 def after(point: LagPoint, end_before: int, before: LagPoint | None) -> LagPoint:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
+from coordinator_core.groups.end_offsets import are_two_topics
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
@@ -27,7 +28,7 @@ class Held(NamedTuple):
 
     def is_other_topic(self, topic_id: str | None) -> bool:
         """Return whether a commit with this id is for another topic of the same name."""
-        return self.topic_id is not None and topic_id is not None and self.topic_id != topic_id
+        return are_two_topics(self.topic_id, topic_id)
 
 
 class CommitRun(NamedTuple):

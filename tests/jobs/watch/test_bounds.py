@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.offsets.burrow import UNREAD, TimedCommit
+from coordinator_core.audit.offsets.burrow import OTHER_TOPIC, UNREAD, TimedCommit
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
@@ -97,8 +97,11 @@ def test_commits_are_looked_at_later_and_silence_at_last() -> None:
     assert looks.SWEEP_S > looks.COMMITS_S
 
 
-def status(lags: Lags, time_ms: int, end: int, end_ms: int | None = None) -> LagStatusRow | None:
-    return next(lags.read(time_ms, {PARTITION: end}, time_ms if end_ms is None else end_ms), None)
+def status(
+    lags: Lags, time_ms: int, end: int, end_ms: int | None = None, topic_id: str | None = None
+) -> LagStatusRow | None:
+    ends = {PARTITION: EndOffset(time_ms, end, topic_id)}
+    return next(lags.read(time_ms, ends, time_ms if end_ms is None else end_ms), None)
 
 
 def test_lag_is_told_once_it_is_known() -> None:
@@ -117,6 +120,28 @@ def test_lag_is_told_once_it_is_known() -> None:
     assert row.worst[0].status == "STOP"
     assert lags.ends == {PARTITION: EndOffset(30_000, 300)}
     assert lags.partitions() == {PARTITION}
+
+
+@pytest.mark.parametrize("before", [1_000, 0], ids=["it had more", "it had less"])
+def test_the_lag_of_a_topic_that_was_made_again_is_its_own(before: int) -> None:
+    """What the one before it had says nothing of it: a lower offset is no rewind, and a lower end no lack of records."""
+    lags = Lags()
+
+    def commit(second: int, offset: int, topic_id: str) -> None:
+        time_ms = second * 1_000
+        lags.take("g", PARTITION, TimedCommit(time_ms, LogPosition(0, second, time_ms), offset, topic_id))
+
+    for second in range(1, 4):
+        commit(second, before + second, "before")
+        status(lags, second * 1_000 + 1, before + 4, topic_id="before")
+    assert status(lags, 5_000, 9, topic_id="now") is None
+    assert [(point.lag, point.missing) for point in lags.points["g"]] == [(None, OTHER_TOPIC)]
+    for second in (6, 7, 8):
+        commit(second, second, "now")
+        status(lags, second * 1_000 + 1, 9 + second, topic_id="now")
+    assert [(point.status, point.window) for point in lags.points["g"]] == [("UNKNOWN", 3)]
+    status(lags, 30_000, 20, topic_id="now")
+    assert [point.status for point in lags.points["g"]] == ["STOP"]
 
 
 def test_the_lag_is_not_known_behind_a_commit_that_cannot_be_decoded() -> None:
