@@ -9,7 +9,7 @@ from heapq import nlargest
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.records import Family
 from jobs.report.data import AbsentPartitions, Gap, LogCoverage
-from jobs.sources.files import LogPart
+from jobs.sources.log_parts import LogPart
 from jobs.sources.log_reader import LogReader
 
 MOST_GAPS = 10

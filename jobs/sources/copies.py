@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from coordinator_core.errors import LogFormatError
 from coordinator_core.wire.batch_format import Damage
 from coordinator_core.wire.unreplicated import CopiedRecords, tails
-from jobs.sources.files import LogFile, LogPart
+from jobs.sources.files import LogFile
+from jobs.sources.log_parts import LogPart
 
 MOST_NAMED: Final = 6
 """A sentence names at most so many folders."""

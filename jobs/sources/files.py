@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +24,7 @@ from jobs.sources.archives import cut_at, is_archive, members, read_member
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.file_kinds import kind_of
 from jobs.sources.left_beside import FOLDER, LEFTOVER, LeftBeside
+from jobs.sources.log_parts import LogPlaced
 from jobs.sources.packed import head_of
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import PrintedLog, printed_logs
@@ -79,45 +79,6 @@ def ignore(warning: str) -> None:
 def log_name(topic: str, partition: int) -> str:
     """Return the name of a log partition, as that of its folder; that of its topic where the partition is not known."""
     return topic if partition == UNKNOWN_PARTITION else f"{topic}-{partition}"
-
-
-class LogPlaced(Protocol):
-    """What tells which log partition it is, or is of."""
-
-    @property
-    def topic(self) -> str:
-        """The topic of the log; empty if it is not known."""
-
-    @property
-    def partition(self) -> int:
-        """The partition of the log."""
-
-    @property
-    def family(self) -> Family:
-        """The kind of log, which determines its record types."""
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether partition and offsets are those of the log: a text may not have them."""
-
-
-class LogPart(LogPlaced, Protocol):
-    """A log partition or one of its segments, wherever it is stored."""
-
-    @property
-    def name(self) -> str:
-        """The name used in messages."""
-
-    @property
-    def segment(self) -> str:
-        """The name of its first segment."""
-
-    @property
-    def size(self) -> int:
-        """The size in bytes."""
-
-    def parts(self) -> Iterator[pa.RecordBatch | Damage]:
-        """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""
 
 
 @dataclass(frozen=True, slots=True)

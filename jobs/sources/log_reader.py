@@ -19,7 +19,8 @@ from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from coordinator_core.wire.value_times import lack_times
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.copies import tails_in_words
-from jobs.sources.files import FIRST_SEGMENT, LogPart, ignore, log_name, numbered
+from jobs.sources.files import FIRST_SEGMENT, ignore, log_name, numbered
+from jobs.sources.log_parts import LogPart
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""

@@ -18,7 +18,8 @@ from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
+from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX
+from jobs.sources.log_parts import LogPart
 from jobs.sources.log_reader import LogReader, are_commits, log_rows
 
 ROWS_EXAMINED: Final = 200_000

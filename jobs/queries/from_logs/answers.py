@@ -36,7 +36,7 @@ from jobs.queries.interface import NO_ENDS, AllHistories, GroupsThen, OwnedBy, R
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn, each_once
-from jobs.sources.files import LogPart
+from jobs.sources.log_parts import LogPart
 from jobs.sources.log_reader import LogReader, by_partition, log_rows
 from jobs.sources.topics import known_topics
 

@@ -19,7 +19,7 @@ from coordinator_core.wire.batch_format import Kind
 from jobs.relations.brokers import NO_ZONE, OTHER_CLUSTER, copy_is_older, not_loaded
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
-from jobs.sources.files import LogPart
+from jobs.sources.log_parts import LogPart
 from jobs.sources.log_reader import LogReader, by_partition
 
 EPOCH_TYPES = frozenset((RecordType.GROUP_METADATA, *(types.epoch for types in EPOCH_GROUP_RECORDS)))

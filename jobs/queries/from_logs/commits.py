@@ -31,7 +31,7 @@ from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.end_offsets import EndOffsets
-from jobs.sources.files import LogPart
+from jobs.sources.log_parts import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition, log_rows
 from jobs.sources.topics import known_topics
 

@@ -18,7 +18,8 @@ from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from coordinator_core.wire.batch_format import Damage, Kind
 from jobs.queries.from_logs.log_partition import decoded_keys
 from jobs.queries.interface import NO_LOG_OF_GROUPS
-from jobs.sources.files import FAMILIES, GROUP_TOPICS, REPLAYED_TOPICS, LogPart, LogPlaced, numbered
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, REPLAYED_TOPICS, numbered
+from jobs.sources.log_parts import LogPart, LogPlaced
 from jobs.sources.log_reader import LogReader
 
 

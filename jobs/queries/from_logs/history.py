@@ -31,7 +31,7 @@ from jobs.queries.from_logs.log_partition import look_for_end, read_to_end
 from jobs.queries.from_logs.taken_rows import SeenTimes, TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.files import LogPart
+from jobs.sources.log_parts import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
 from jobs.sources.topics import known_topics
 

@@ -124,7 +124,7 @@ def test_lag_is_told_once_it_is_known() -> None:
 
 @pytest.mark.parametrize("before", [1_000, 0], ids=["it had more", "it had less"])
 def test_the_lag_of_a_topic_that_was_made_again_is_its_own(before: int) -> None:
-    """What the one before it had says nothing of it: a lower offset is no rewind, and a lower end no lack of records."""
+    """What the one before it had says nothing of it: a lower offset is no rewind, a lower end no lack."""
     lags = Lags()
 
     def commit(second: int, offset: int, topic_id: str) -> None:
