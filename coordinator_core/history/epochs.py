@@ -394,7 +394,8 @@ def _unassigned_share_causes(
     """Return a cause if share partitions that have state are in no target: a member left that had them.
 
     The coordinator opens one more epoch for that. Since 4.3 it waits for the target of the epoch that is open. In 4.1
-    it also counts topics that no member subscribes to any more, and opens an epoch for them at each heartbeat.
+    it also counts topics that no member subscribes to any more, and opens an epoch for them at each heartbeat; and
+    those in targets whose state went with the topic, which it does before it looks at the topics again.
     """
     if not isinstance(state, ShareGroup) or state.state_partitions is None or not state.members:
         return []
@@ -408,12 +409,18 @@ def _unassigned_share_causes(
         if not given.get(topic_id, set()).issuperset(topic.partitions)
     }
     names_left = unassigned & names
-    detail = "their share partitions have state, and no member had them in its target"
-    if not names_left and _may_be_of(writer, at, before=COUNTS_SUBSCRIBED):
-        names_left = unassigned
+    if names_left:
+        detail = "their share partitions have state, and no member had them in its target"
+        return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=names_left, detail=detail)]
+    if not _may_be_of(writer, at, before=COUNTS_SUBSCRIBED):
+        return []
+    if unassigned:
         detail = "their share partitions have state, and no member subscribes to them any more: brokers of 4.1 open an "
         detail += "epoch for that at each heartbeat"
-    return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=names_left, detail=detail)] if names_left else []
+        return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=unassigned, detail=detail)]
+    gone = {writer.resources.topic_name(topic_id) for topic_id in given.keys() - state.state_partitions.initialized}
+    detail = "its share partitions have no state any more, and members have them in their targets"
+    return [cause(CauseKind.TOPIC_DELETED, at, topics=filter(None, gone), detail=detail)] if gone else []
 
 
 def _tie_causes(writer: HistoryWriter, state: AnyEpochGroup, at: LogPosition) -> list[Cause]:

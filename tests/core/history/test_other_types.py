@@ -93,6 +93,24 @@ def test_share_partitions_that_a_member_leaves_behind_open_one_more_epoch():
     assert [(each.kind, each.topics) for each in again.causes] == [("share_state_initialized", ("t",))]
 
 
+def test_brokers_of_4_1_open_an_epoch_when_the_state_of_a_deleted_topic_is_gone() -> None:
+    """Its hash is still that of the topic: the coordinator looks at the topics again later."""
+    topic = {"topicId": A, "topicName": "t", "partitions": [0]}
+    states = {"initializingTopics": [], "initializedTopics": [topic], "deletingTopics": []}
+    log = GroupLog().write(share("STATE_PARTITION_METADATA", states))
+    log.write(
+        share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, "m"),
+        share("METADATA", {"epoch": 2, "metadataHash": 7}),
+        share("TARGET_ASSIGNMENT_MEMBER", {"topicPartitions": [{"topicId": A, "partitions": [0]}]}, "m"),
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+    )
+    log.write(share("STATE_PARTITION_METADATA", {**states, "initializedTopics": []}))
+    log.write(share("METADATA", {"epoch": 3, "metadataHash": 7}))
+    (found,) = log.rebalances(topics=Log().batch(supporting(1, 28)).history())[-1].causes
+    assert (found.kind, found.topics) == ("topic_deleted", ("t",))
+    assert kinds(log.rebalances(topics=Log().batch(supporting(1, 30)).history())[-1]) == ["unknown"]
+
+
 def test_brokers_of_4_1_open_epochs_for_share_partitions_that_no_member_wants_any_more():
     initialized = [{"topicId": A, "topicName": "t", "partitions": [0]}]
     states = {"initializingTopics": [], "initializedTopics": initialized, "deletingTopics": []}
