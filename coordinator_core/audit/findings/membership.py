@@ -321,13 +321,14 @@ def _turned_away(history: GroupHistory, known: Container[str]) -> Iterator[Findi
     """Yield instance ids with which another client was turned away, as only a broker's log says.
 
     ``known`` are those of which the coordinator's log says that they were taken over. One whose owner's session ended
-    soon after was turned away in place of a client that had ended without leaving (KIP-848).
+    soon after, without another sign of it, was turned away in place of a client that had ended without leaving
+    (KIP-848).
     """
     refused: dict[str, dict[str, BrokerEvent]] = defaultdict(dict)
-    ended_ms = {row.member_id: row.left.timestamp_ms for row in history.memberships if row.left and is_expired(row)}
+    ended = {row.member_id: row.left for row in history.memberships if row.left and is_expired(row)}
     for line in history.lines.of_kind[EventKind.STATIC_MEMBER_FENCED]:
-        owner_ms = ended_ms.get(line.reason or "")
-        is_of_dead = owner_ms is not None and 0 <= owner_ms - (line.timestamp_ms or 0) <= LONGEST_SESSION_MS
+        left = ended.get(line.reason or "")
+        is_of_dead = left is not None and _ended_before(history, line.reason, left, line.timestamp_ms or 0)
         if line.instance_id is not None and line.instance_id not in known and not is_of_dead:
             refused[line.instance_id].setdefault(line.member_id or "", line)
     for instance_id, lines in refused.items():
@@ -343,6 +344,19 @@ def _turned_away(history: GroupHistory, known: Container[str]) -> Iterator[Findi
             subject=f"instance {instance_id}",
             until_ms=max(times, default=None),
         )
+
+
+def _ended_before(history: GroupHistory, member_id: str | None, left: LogPosition, time_ms: int) -> bool:
+    """Whether a member whose session ended may have ended by itself before a time: it gave no sign afterwards. It does
+    with what it takes or gives up, which it asks for, and with commits.
+    """
+    if not 0 <= left.timestamp_ms - time_ms <= LONGEST_SESSION_MS:
+        return False
+    had = [row for row in history.assignments if row.member_id == member_id and row.kind == "current"]
+    last = {(row.topic, row.partition) for row in had if row.until == left}
+    signs = [at for row in had for at in (row.since, row.until) if at is not None and at.offset < left.offset]
+    signs += [each.last for each in history.commits if (each.topic, each.partition) in last]
+    return not any(time_ms < at.timestamp_ms and at.offset < left.offset for at in signs)
 
 
 def is_expired(row: MembershipRow) -> bool:

@@ -21,7 +21,7 @@ from coordinator_core.broker_log.lines import events
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.history.memberships import COORDINATOR_AWAY
 from jobs.settings import load
-from tests.core.audit.histories import at, cause, epoch, member, rebalance
+from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
 from tests.core.known_topics import at_end
 
 GONE = "member_left_or_expired"
@@ -423,6 +423,13 @@ def test_a_client_that_was_turned_away_is_a_finding_of_the_group_of_its_instance
     crashed = member("m", at(1), at(60), instance_id="i", hint="expired: a static member that leaves says so first")
     (found,) = static_members(gathered([said(text, 20)], crashed, *owner[1:]), limits)
     assert found.kind == "static_member_expired", "the same client came back before its session had ended"
+    had = assignment("m", 0, at(10), at(60))
+    for second, kinds_found in (19, ["static_member_expired"]), (21, ["static_member_expired", "static_member_fenced"]):
+        commit = PartitionCommits("t", 0, 1, at(second), at(second), 5, (), ())
+        took = assignment("m", 1, at(second), at(60))
+        for sign in (commit, took):
+            told = static_members(gathered([said(text, 20)], crashed, *owner[1:], had, sign), limits)
+            assert sorted(row.kind for row in told) == kinds_found, "it was there if it gave a sign afterwards"
     crashed = crashed._replace(left=at(90))
     assert len(list(static_members(gathered([said(text, 20)], crashed, *owner[1:]), limits))) == 2
     other = gathered([said(text.replace("=m ", "=x ").replace("=n ", "=y "), 20)], *owner)
