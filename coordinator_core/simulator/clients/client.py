@@ -117,6 +117,7 @@ class Client(ABC):
         self.epoch = 0
         self._life = 0
         self._asleep = False
+        self._is_counted = True  # whether its session timer runs
         self._restless = False
         self._beat_number = 0
         self._stream: CommitStream | None = None
@@ -129,6 +130,7 @@ class Client(ABC):
         if not self.running:
             self.running = True
             self.frozen_until = 0
+            self.is_heard()
             self.reset()
             self.join()
 
@@ -188,10 +190,11 @@ class Client(ABC):
                 action()
 
     def _rouse(self) -> None:
-        """One that sleeps sent heartbeats all the time; the last one was just now."""
-        if self._asleep:
+        """One that sleeps, or woke up a moment ago, sent heartbeats all the time; the last one was just now."""
+        if not self._is_counted:
             # The response would put it to sleep again, and set its session timer aside.
-            self._asleep, self._restless = False, True
+            self._restless = True
+            self.is_heard()
             self.beat()
             self._restless = False
 
@@ -204,6 +207,11 @@ class Client(ABC):
 
     # --- heartbeats --------------------------------------------------------------------------------------------------
 
+    def is_heard(self) -> None:
+        """The coordinator hears from it now and starts its session timer; a heartbeat that was planned is none."""
+        self._asleep, self._is_counted = False, True
+        self._beat_number += 1
+
     def beat_in(self, delay_ms: int) -> None:
         """Send the next heartbeat after this delay, and none before."""
         self._asleep = False
@@ -212,12 +220,13 @@ class Client(ABC):
 
     def _beat_if(self, number: int) -> None:
         if number == self._beat_number:
+            self.is_heard()
             self.beat()
 
     def rest(self) -> None:
         """Do nothing until the next heartbeat, or sleep if heartbeats would change nothing."""
         if self.settled() and not self._restless:
-            self._asleep = True
+            self._asleep, self._is_counted = True, False
             self._beat_number += 1
             self.shard.set_aside(self.session_key())
         else:

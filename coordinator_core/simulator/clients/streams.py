@@ -187,8 +187,7 @@ class StreamsThread(ReconcilingClient):
 
     def _beat_with_offsets(self, why: tuple[TrueCause, ...]) -> None:
         self._news |= self._offsets()
-        self._asleep = False
-        self._beat_number += 1
+        self.is_heard()
         self.beat(why)
 
     def settled(self) -> bool:

@@ -338,6 +338,18 @@ def test_a_static_member_that_does_not_come_back_is_gone_after_its_session(kind)
     check(world)
 
 
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_a_member_that_crashes_before_its_next_heartbeat_is_gone_after_its_session(kind):
+    """A member that slept is woken by one that joins; its session is counted although it sends nothing any more."""
+    for crash in ("120100ms", "121s", "123s"):
+        events = [{"at": "2m", "join": 1}, {"at": crash, "crash": 4}]
+        group = {"type": kind, "topics": ["orders"], "members": 3, "events": events}
+        world = World.of(1, lasts="5m", cluster=CLUSTER, topics=TOPICS, groups={"some": group})
+        (ending,) = (row for row in world.truth if row["kind"] == "ending")
+        assert ending["members"] == []
+        check(world)
+
+
 def check_state(world):
     """Replaying the log, whole or compacted, gives the state of the coordinator."""
     for shard in world.shards:
