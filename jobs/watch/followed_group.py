@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from coordinator_core.audit.audited_rows import AuditedRow
-from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, ClusterSigns
 from coordinator_core.audit.folds.client_names import OfClient, named
 from coordinator_core.audit.folds.group_folds import GroupFolds
@@ -121,6 +121,13 @@ class FollowedGroup:
         """The id of the group."""
         return self.key[1]
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left of the group: no member, no epoch, and no offset."""
+        commits = self.folds.commits.memory
+        has_offsets = commits.pending or any(partition.offset is not None for partition in commits.partitions)
+        return self.folds.audit.group.state is None and not has_offsets
+
     def feed(self, record: AnyRecord, row: LogRow) -> None:
         """Take the next record of the group."""
         self.is_changed = True
@@ -175,6 +182,13 @@ class FollowedGroup:
                 )
                 self.reported.note(over)
                 yield over
+
+    def show(self, rows: list[FindingRow], signs: ClusterSigns) -> bool:
+        """Take the findings of a look, and its signs of the cluster; return whether what is said of that changes."""
+        storms = [[row for row in each if row.kind == FindingKind.REBALANCE_STORM] for each in (rows, self.findings)]
+        is_other = signs != self.signs or storms[0] != storms[1]
+        self.findings, self.signs = rows, signs
+        return is_other
 
     def members(self) -> dict[str, str]:
         """Return the names of the clients behind its members, with their ids, as far as they are kept; by member id."""

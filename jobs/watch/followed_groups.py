@@ -7,11 +7,11 @@ row is final; a finding when it was not there at the last look.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, CoveredRows, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 MOST_RANGES = 1_000
 """So many ranges of offsets without a gap are kept of a log partition, the newest."""
+MOST_OVER = 1_000
+"""So many groups that were deleted are kept, the last ones."""
 REMEMBERED_MS = 7 * 24 * 3_600_000
 """A finding that was not seen for so long is reported again when it is there again."""
 
@@ -98,6 +100,7 @@ class FollowedGroups:
         self._metadata: MetadataLog | None = None
         self._decoders = {family: RecordDecoder(family) for family in Family}
         self._touched: dict[GroupKey, None] = {}
+        self._less: dict[GroupKey, None] = {}
         self._looks = Looks(clock)
         self._at_end = 0, NO_TOPICS
         self._storms: list[CoveredRows] = []
@@ -127,7 +130,7 @@ class FollowedGroups:
             self._feed_metadata(log, new)
         else:
             if new.place.family is Family.SHARE:
-                _lose_missing(log, new.rows)
+                log.lose_missing(new.rows)
             elif new.is_lost and new.rows and new.rows[0].offset > log.end:
                 self._lose(log, log.end, new.rows[0].offset - 1, new.rows[0].timestamp)
             coverage = self.coverage[new.place.family]
@@ -142,6 +145,9 @@ class FollowedGroups:
             coverage.newest_ranges(new.place.partition, MOST_RANGES)
         if new.rows:
             log.read(new.rows)
+        if not self.is_live:
+            for _ in self._forget():
+                pass
 
     def _feed_metadata(self, log: FollowedLog, new: NewRows) -> None:
         if self._metadata is None:
@@ -167,7 +173,7 @@ class FollowedGroups:
                 is_committed = MARKERS[row.control_type]
                 # A marker names its producer only: the groups are those for which it has committed offsets since the
                 # last one.
-                for key in log.pending.pop(row.producer_id, ()):
+                for key in log.pending.pop(row.producer_id, set()) & self.groups.keys():
                     self.groups[key].end_transaction(row.producer_id, committed=is_committed, ended_ms=row.timestamp)
                     self._looks.note(key, only_commits=True)
             return
@@ -183,6 +189,11 @@ class FollowedGroups:
         elif record is not None:
             group = self._group((place.family, record.group_id), log)
             group.feed(record, row)
+            # In the order of their last records, those whose last one removes something: a deleted group is one of
+            # them.
+            self._less.pop(group.key, None)
+            if record.value is None:
+                self._less[group.key] = None
             is_commit = record.type <= RecordType.OFFSET_COMMIT
             if is_commit:
                 self.lags.feed(record)
@@ -235,6 +246,7 @@ class FollowedGroups:
 
     def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord, row: LogRow) -> None:
         log.lose(row.offset, row.offset)
+        self._less.pop((log.place.family, record.group_id or ""), None)
         hole = Hole(record.at, unreadable_record(row.offset))
         # Nobody knows whose record it was: it may have changed any group of the partition, also one that is not seen
         # yet.
@@ -260,6 +272,8 @@ class FollowedGroups:
     def restore(self, group: FollowedGroup) -> None:
         """Take a group that was stored; its log partition was taken before."""
         self.groups[group.key] = group
+        if group.is_over:
+            self._less[group.key] = None
         # The index by producer is not stored: the groups' own memories make it again.
         for producer_id in group.folds.commits.memory.pending:
             self.logs[group.place].pending.setdefault(producer_id, set()).add(group.key)
@@ -342,9 +356,24 @@ class FollowedGroups:
             self._touched |= touched
         for key in self._looks.due():
             yield from self._look(key)
+        if is_settled:
+            yield from self._forget()
         # After the groups: the cluster is judged by what their looks have shown.
         if self._is_cluster_changed:
             yield from self._cluster_findings()
+
+    def _forget(self) -> Iterator[WatchEvent]:
+        """Forget deleted groups, but for the last ones; yield the ends of their findings."""
+        while len(self._less) > MOST_OVER:
+            key = next(iter(self._less))
+            del self._less[key]
+            group, share = self.groups[key], self.shares.get(key[1]) if key[0] is Family.GROUP else None
+            if group.is_over and not (share is not None and share.audit.open_rows()):
+                yield from group.reported.changes(key, (), self.logs[group.place].last_ms)
+                del self.groups[key]
+                if share is not None:
+                    del self.shares[key[1]]
+                self._looks.forget(key)
 
     def findings(self) -> Iterator[FindingRow]:
         """Yield the findings of all groups as of their last looks, without what a storm of many groups covers, and
@@ -451,11 +480,8 @@ class FollowedGroups:
         yield from reported.changes(key, [row for row in rows if not row.covered], history.now_ms)
         reported.forget(history.now_ms - REMEMBERED_MS)
         if group is not None:
-            # The cluster is judged from all groups: that is asked again only where this group shows another sign of
-            # it.
-            signs = ClusterSigns.of(history)
-            self._is_cluster_changed |= signs != group.signs or _storms_in(rows) != _storms_in(group.findings)
-            group.findings, group.signs = rows, signs
+            # The cluster is judged from all groups: that is asked again only where this one shows another sign of it.
+            self._is_cluster_changed |= group.show(rows, ClusterSigns.of(history))
             group.is_changed |= reported.findings != before
         elif key[1] in self.shares:
             self.shares[key[1]].findings = rows
@@ -470,16 +496,3 @@ class FollowedGroups:
         )
         now_ms = max((log.last_ms for log in self.logs.values()), default=0)
         yield from self.reported.setdefault(CLUSTER, Reported()).changes(CLUSTER, self.of_cluster, now_ms)
-
-
-def _storms_in(rows: Iterable[FindingRow]) -> list[FindingRow]:
-    return [row for row in rows if row.kind == FindingKind.REBALANCE_STORM]
-
-
-def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:
-    """Note the offsets before and between these rows that have none, in a log that brokers do not compact."""
-    end = log.end
-    for row in rows:
-        if row.offset > end:
-            log.lose(end, row.offset - 1)
-        end = row.offset + 1

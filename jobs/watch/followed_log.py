@@ -88,6 +88,14 @@ class FollowedLog:
             # Too much is called lost rather than too little: what lies between the two is in doubt from then on.
             self.lost[:2] = [(self.lost[0][0], self.lost[1][1])]
 
+    def lose_missing(self, rows: Sequence[LogRow]) -> None:
+        """Note the offsets before and between the next rows that have none, in a log that brokers do not compact."""
+        end = self.end
+        for row in rows:
+            if row.offset > end:
+                self.lose(end, row.offset - 1)
+            end = row.offset + 1
+
     @property
     def lost_records(self) -> LostRecords:
         """What the partition lacks."""

@@ -46,7 +46,10 @@ class Lags:
         # The next record tells the offset again, whatever the one said that could not be read.
         self._unread.pop((record.group_id, partition), None)
         if value is None:
-            self._commits.get(record.group_id, {}).pop(partition, None)
+            of_group = self._commits.get(record.group_id, {})
+            of_group.pop(partition, None)
+            if not of_group:
+                self._commits.pop(record.group_id, None)
             return
         commit = TimedCommit(record.at.timestamp_ms, record.at, value["offset"], value.get("topicId"))
         self.take(record.group_id, partition, commit)

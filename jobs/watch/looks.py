@@ -36,6 +36,11 @@ class Looks:
         allowed = self._allowed.get(key, 0.0)
         self._put(key, allowed + COMMITS_S if only_commits and key in self._allowed else allowed)
 
+    def forget(self, key: GroupKey) -> None:
+        """Look at a group no more."""
+        self._due.pop(key, None)
+        self._allowed.pop(key, None)
+
     def due(self) -> Iterator[GroupKey]:
         """Yield the groups to be looked at now, the longest waiting first: at least one, but no more than a round may.
 

@@ -275,6 +275,13 @@ class StateFile:
             if group.is_changed:
                 in_this_log = group.key[0] is Family.GROUP
                 self._save_group(group, groups.lags.window(group.group_id) if in_this_log else [])
+        for family, group_id in run("SELECT family, group_id FROM groups").fetchall():
+            if (Family(family), group_id) not in groups.groups:
+                for table in ("groups", "rows"):
+                    run(f"DELETE FROM {table} WHERE family = ? AND group_id = ?", (family, group_id))
+        for (group_id,) in run("SELECT group_id FROM shares").fetchall():
+            if group_id not in groups.shares:
+                run("DELETE FROM shares WHERE group_id = ?", (group_id,))
         for group_id, share in groups.shares.items():
             if share.is_changed:
                 state = StoredShareState(share.audit.state(), list(share.sums.values()), share.violations)
@@ -310,9 +317,11 @@ class StateFile:
             window,
         )
         run("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (*name, GROUP.encode(state)))
+        # Also what a group of this name had that was forgotten meanwhile.
+        gone = "DELETE FROM rows WHERE family = ? AND group_id = ? AND (number < ? OR number > ?)"
+        run(gone, (*name, group.kept.first, group.stored))
         for number, rows in group.kept.since(group.stored):
             run("INSERT INTO rows VALUES (?, ?, ?, ?)", (*name, number, _encoded_rows(rows)))
-        run("DELETE FROM rows WHERE family = ? AND group_id = ? AND number < ?", (*name, group.kept.first))
         group.stored, group.is_changed = group.kept.fed, False
 
     def load(self, groups: FollowedGroups) -> None:
