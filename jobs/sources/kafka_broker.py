@@ -8,6 +8,7 @@ records as well, so that no record is left out.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,6 +25,8 @@ TIMEOUT_S: Final = 30.0
 """How long a broker may take for an answer, as Kafka's clients wait by default (request.timeout.ms)."""
 LOOK_S: Final = 5.0
 """The same where the answer is not needed: it only says how many partitions a topic has."""
+WAIT_S: Final = 0.05
+"""How long a call waits for messages: librdkafka waits so long for all that it was asked for, whatever it has."""
 MESSAGES_A_CALL: Final = 2000
 """Messages that a call returns at most: so many Python objects are in memory at a time."""
 
@@ -152,12 +155,11 @@ def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, object]
     """
     name = f"{wanted.topic}-{wanted.partition}"
     consumer.assign([TopicPartition(wanted.topic, wanted.partition, wanted.first)])
-    reached = wanted.first
+    reached, answered_s = wanted.first, time.monotonic()
     while True:
-        messages = consumer.consume(MESSAGES_A_CALL, timeout=TIMEOUT_S)
-        if not messages:
+        if time.monotonic() - answered_s > TIMEOUT_S:
             raise InputError(f"{name}: no answer from the broker for {TIMEOUT_S:.0f} s at offset {reached}")
-        for message in messages:
+        for message in consumer.consume(MESSAGES_A_CALL, timeout=WAIT_S):
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._PARTITION_EOF:
                     return
@@ -170,6 +172,9 @@ def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, object]
                 return
             reached = message.offset() + 1
             yield _row(message)
+            answered_s = time.monotonic()  # not before: who takes the row may take long
+            if reached == wanted.end:  # else the broker would wait a while for more
+                return
 
 
 def _row(message: Any) -> dict[str, object]:

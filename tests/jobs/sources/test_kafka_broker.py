@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicPartition
 
 from coordinator_core.errors import InputError
+from jobs.sources import kafka_broker
 from jobs.sources.dump_batches import dumped_batches
-from jobs.sources.kafka_broker import BrokerRange, plan, read_range
+from jobs.sources.kafka_broker import TIMEOUT_S, BrokerRange, KafkaLogReader, plan, read_range
 
 TOPIC = "__consumer_offsets"
 EOF = KafkaError._PARTITION_EOF
@@ -97,6 +99,21 @@ def test_a_lost_connection_is_waited_for() -> None:
     assert offsets([[Message(2, KafkaError._TRANSPORT)], [Message(2), Message(10, EOF)]], 10) == [2]
 
 
+def test_a_range_of_few_records_takes_no_longer_than_they_do() -> None:
+    """librdkafka waits until it has as many messages as it was asked for, or for all of the time that it is given."""
+    writer = Producer({"bootstrap.servers": "none:1", "test.mock.num.brokers": 1, "log_level": 0})
+    (broker,) = writer.list_topics(timeout=30).brokers.values()
+    servers = f"{broker.host}:{broker.port}"
+    for partition in range(3):
+        writer.produce("t", b"value", b"key", partition)
+    writer.flush()
+    begin_s = time.monotonic()
+    source = KafkaLogReader("t", {"bootstrap.servers": servers}, None, {})
+    rows = [batch.num_rows for wanted in source.partitions() for batch in source.read(wanted)]
+    assert rows == [1, 1, 1]
+    assert time.monotonic() - begin_s < TIMEOUT_S
+
+
 def test_rows_have_the_columns_of_a_dump() -> None:
     broker = Broker([[Message(3), Message(4, EOF)]])
     (batch,) = dumped_batches(read_range(broker, BrokerRange(TOPIC, 1, 3, 4)))
@@ -107,8 +124,11 @@ def test_rows_have_the_columns_of_a_dump() -> None:
     assert (broker.assigned[0].partition, broker.assigned[0].offset) == (1, 3)
 
 
-def test_silence_and_errors_are_no_end_of_the_log() -> None:
-    with pytest.raises(InputError, match="30 s at offset 3"):
+def test_silence_and_errors_are_no_end_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_broker, "TIMEOUT_S", 0.02)
+    with pytest.raises(InputError, match="no answer from the broker for 0 s at offset 3"):
         offsets([[Message(2)]], 10)
+    with pytest.raises(InputError, match="no answer from the broker for 0 s at offset 2"):
+        offsets([[Message(2, KafkaError._TRANSPORT)]] * 1_000_000, 10)
     with pytest.raises(InputError, match=r"__consumer_offsets-1 at offset 2: .*[Oo]ffset out of range"):
         offsets([[Message(2, KafkaError.OFFSET_OUT_OF_RANGE)]], 10)
