@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from coordinator_core.clients.known_clients import WHOLE, KnownClient
+from coordinator_core.clients.known_clients import NOT_WHOLE, WHOLE, KnownClient
 
 
 class Data(Enum):
@@ -70,8 +70,7 @@ class BlobWriter(NamedTuple):
     ``racks`` their racks. ``is_short``: they end before the fields of that version. ``topics_sorted``: their topics
     are. ``assignment`` is the version of the assignments that it makes (None: any), ``given_data`` their user data.
     ``assigns_sorted``: they list topics and partitions in order. ``repeats_topics``: they may list a topic several
-    times. ``old_session_ms``: superseded for years, and where a writer of today fits, too, a candidate only if the
-    member has the session timeout that was the default then; None: of today.
+    times. ``session_ms`` is the default session timeout of these releases; None: that of today.
     """
 
     client: KnownClient
@@ -85,7 +84,7 @@ class BlobWriter(NamedTuple):
     topics_sorted: bool = False
     assigns_sorted: bool = False
     repeats_topics: bool = False
-    old_session_ms: int | None = None
+    session_ms: int | None = None
 
 
 def _data(eager: frozenset[Data], **others: frozenset[Data]) -> dict[str, frozenset[Data]]:
@@ -127,7 +126,14 @@ _SARAMA = BlobWriter(
 )
 _NULL_COOPERATIVE = {"cooperative-sticky": NULL}
 _PLATFORMATIC = BlobWriter(
-    KnownClient.PLATFORMATIC, WHOLE, 1, {"cooperative-sticky": GENERATION}, 3, _NULL_COOPERATIVE, topics_sorted=True
+    KnownClient.PLATFORMATIC,
+    WHOLE,
+    3,
+    _data(NULL, sticky=NULL, custom=ANY),
+    0,
+    _data(NULL, sticky=NULL, custom=ANY),
+    racks=_NULL_RACK,
+    topics_sorted=True,
 )
 _KAFKAJS = {"RoundRobinAssigner": EMPTY}
 _KAFKA_PYTHON = BlobWriter(
@@ -147,11 +153,11 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
     "java 2.4": BlobWriter(
         KnownClient.JAVA, "2.4 to 3.3", 1, _JAVA | {"cooperative-sticky": GENERATION | NULL}, 1, _GIVES_NULL
     ),
-    "java 0.9": BlobWriter(KnownClient.JAVA, "before 2.4", 0, _JAVA_FIRST, 0, _JAVA_FIRST, old_session_ms=10_000),
+    "java 0.9": BlobWriter(KnownClient.JAVA, "before 2.4", 0, _JAVA_FIRST, 0, _JAVA_FIRST, session_ms=10_000),
     "librdkafka": _RDKAFKA._replace(release="2.2 or later", subscription=3, racks=_EMPTY_RACK),
     "librdkafka 1.6": _RDKAFKA,
     "librdkafka 0.9": BlobWriter(
-        KnownClient.LIBRDKAFKA, "before 1.6", 0, _data(EMPTY), 0, _data(ECHO), old_session_ms=10_000
+        KnownClient.LIBRDKAFKA, "before 1.6", 0, _data(EMPTY), 0, _data(ECHO), session_ms=10_000
     ),
     "franz-go": _FRANZ_GO._replace(
         release="1.14.1 or later",
@@ -165,7 +171,7 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         racks=_NULL_RACK,
     ),
     "franz-go 1.0": _FRANZ_GO._replace(
-        subscription=0, user_data=_data(NULL, sticky=KEPT | {Data.ZEROS}, custom=ANY), old_session_ms=45_000
+        subscription=0, user_data=_data(NULL, sticky=KEPT | {Data.ZEROS}, custom=ANY), session_ms=45_000
     ),
     "franz-go 1.0 cooperative": _FRANZ_GO,
     "sarama": _SARAMA._replace(release="1.61 or later, configured for Kafka 2.4 to 3.1", subscription=1),
@@ -180,16 +186,22 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         _data(NULL, custom=NULL) | {"rack-affinity": NULL},
         is_short=True,
     ),
-    "platformatic 2.12": BlobWriter(
-        KnownClient.PLATFORMATIC, WHOLE, 1, {"roundrobin": NULL}, 0, {"roundrobin": NULL}, topics_sorted=True
-    ),
+    # Its user chooses the name of the assignor, and the version of the subscription: 1 unless told otherwise.
+    "platformatic 2.12": _PLATFORMATIC._replace(subscription=1, racks=_NO_RACK),
+    "platformatic 2.12, version 3": _PLATFORMATIC,
     "platformatic 2.12 cooperative": _PLATFORMATIC._replace(
-        subscription=3, user_data=_NULL_COOPERATIVE, racks=_NULL_RACK
+        user_data=_NULL_COOPERATIVE, assignment=3, given_data=_NULL_COOPERATIVE
     ),
-    "platformatic 2.12 cooperative, version 1": _PLATFORMATIC,
+    "platformatic 2.12 cooperative, version 1": _PLATFORMATIC._replace(
+        subscription=1,
+        user_data={"cooperative-sticky": GENERATION},
+        assignment=3,
+        given_data=_NULL_COOPERATIVE,
+        racks=_NO_RACK,
+    ),
     "platformatic": BlobWriter(
         KnownClient.PLATFORMATIC,
-        "before 2.12",
+        NOT_WHOLE,
         None,
         _data(NULL, custom=ANY),
         0,
@@ -214,7 +226,10 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         subscription=1, user_data={"cooperative-sticky": EMPTY}, assignment=1
     ),
     "kafka-python 2": _KAFKA_PYTHON._replace(
-        release="before 3", user_data=_data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY), assigns_sorted=False
+        release="before 3",
+        user_data=_data(EMPTY, sticky=EMPTY_OR_KEPT, custom=ANY),
+        assigns_sorted=False,
+        session_ms=10_000,
     ),
     **{
         f"{client} custom": BlobWriter(client, None, None, {CUSTOM: ANY}, None, {CUSTOM: ANY}, is_short=True)

@@ -14,9 +14,11 @@ from typing import Final
 from coordinator_core.clients.blob_writers import CUSTOM, OWN_PROTOCOLS, WRITERS, BlobWriter, Data, Rack
 from coordinator_core.clients.known_clients import (
     DEFAULTS,
+    FIRST_VERSION_ONLY,
     OTHER_CLIENTS,
     UNKNOWN_CLIENT,
     ClientCertainty,
+    Defaults,
     KnownClient,
     Told,
     default_client,
@@ -43,8 +45,8 @@ Java writes the letters of URLs (KIP-848's UUIDs), franz-go those with the paddi
 """
 
 
-FIRST_VERSION: Final = 0
-"""Of a subscription: topics and user data alone."""
+FIRST_VERSION: Final = bytes(2)
+"""How a subscription begins that has topics and user data alone."""
 Writers = frozenset[str]
 """Names of writers."""
 EVERY_WRITER: Final[Writers] = frozenset(WRITERS)
@@ -152,7 +154,7 @@ def shows_itself(value: GroupMetadataValue) -> bool:
     for member in of_leader:
         writers = subscription_writers(protocol, member["subscription"])
         named = default_client(member["clientId"], {WRITERS[name].client for name in writers})
-        is_first = all(WRITERS[name].subscription == FIRST_VERSION for name in writers)
+        is_first = member["subscription"].startswith(FIRST_VERSION)
         return named is not None or (bool(writers) and (protocol in OWN_PROTOCOLS or not is_first))
     return False
 
@@ -170,7 +172,8 @@ def _told(
     if not chosen:
         return UNKNOWN_CLIENT
     if len(chosen) > 1:
-        return Told(chosen, ClientCertainty.SEVERAL)
+        is_first = all(writer.subscription == 0 for writer in fitting if writer.client in chosen)
+        return Told(chosen, ClientCertainty.SEVERAL, FIRST_VERSION_ONLY if is_first else None)
     certainty = ClientCertainty.CERTAIN if len(possible) == 1 else ClientCertainty.LIKELY
     return Told(chosen, certainty, _release(chosen[0], fitting, client_id))
 
@@ -185,13 +188,15 @@ def _by_defaults(
     named = default_client(client_id, clients)
     if named is not None:
         return (named,)
-    today = (writer for writer in fitting if writer.old_session_ms in (None, session_timeout_ms))
-    chosen = _clients(today) or clients
     waits = session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms
-    by_timeout = (client for client in chosen if (DEFAULTS[client].rebalance_timeout_ms or session_timeout_ms) == waits)
-    chosen = tuple(by_timeout) or chosen
-    by_session = (client for client in chosen if DEFAULTS[client].session_timeout_ms == session_timeout_ms)
-    return tuple(by_session) or chosen
+    rebalances = [each for each in fitting if waits == (_usual(each).rebalance_timeout_ms or session_timeout_ms)]
+    chosen = rebalances or fitting
+    sessions = [each for each in chosen if session_timeout_ms == (each.session_ms or _usual(each).session_timeout_ms)]
+    return _clients(sessions or chosen)
+
+
+def _usual(writer: BlobWriter) -> Defaults:
+    return DEFAULTS[writer.client]
 
 
 def _clients(writers: Iterable[BlobWriter]) -> tuple[KnownClient, ...]:

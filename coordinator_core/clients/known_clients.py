@@ -31,8 +31,8 @@ class ClientCertainty(StrEnum):
     """How sure it is which client a member is.
 
     ``certain``: no other known client writes what it wrote. ``likely``: others can have written it, and of these only
-    one has this client id or this rebalance timeout by default, or is a release of today. ``one of several``: nothing
-    decides between the clients named. ``unknown``: no known client writes so.
+    one has this client id, or these timeouts, by default. ``one of several``: nothing decides between the clients
+    named. ``unknown``: no known client writes so.
     """
 
     CERTAIN = "certain"
@@ -71,8 +71,8 @@ OTHER_CLIENTS: Final = frozenset(("kafka-node-client", "no-kafka-client", "ruby-
 class Told(NamedTuple):
     """The clients that a member can be, in the order of ``KnownClient``, and how sure that is; none: an unknown client.
 
-    ``release`` is that of the client id, or the range of releases that write such blobs, of a single client; None: not
-    known.
+    ``release`` is that of the client id, or the range of releases that write such blobs, of a single client, or
+    ``FIRST_VERSION_ONLY``; None: not known.
     """
 
     clients: tuple[KnownClient, ...] = ()
@@ -149,12 +149,21 @@ _JAVA, _RDKAFKA, _FRANZ_GO, _SARAMA = (
 
 SHORT: Final = frozenset((KnownClient.KAFKA_GO, KnownClient.PLATFORMATIC))
 """Clients that end their subscriptions before the fields of the version that they write in front."""
-WHOLE: Final = "2.12 or later"
-"""The releases of @platformatic/kafka that write all fields."""
+WHOLE, NOT_WHOLE = "2.12 or later", "before 2.12"
+"""The releases of @platformatic/kafka that write all fields, and those that do not."""
+FIRST_VERSION_ONLY: Final = "a release that writes version 0 of the subscription"
+"""What is known of the release where several clients are possible, each in such a release."""
 ENDS_WITH_USER_DATA: Final = frozenset(
-    ("before 2.4", "before 1.6", "before 1.14.1", "before 1.61, or configured for Kafka before 2.4")
+    (
+        "before 2.4",
+        "before 1.6",
+        "before 1.14.1",
+        "before 1.61, or configured for Kafka before 2.4",
+        NOT_WHOLE,
+        FIRST_VERSION_ONLY,
+    )
 )
-"""The releases of Kafka's own client, librdkafka, franz-go and sarama that write version 0 of the subscription."""
+"""The releases of Kafka's client, librdkafka, franz-go, sarama and @platformatic/kafka that end with the user data."""
 LEAVES_IF_NOT_POLLED: Final = frozenset((_JAVA, _RDKAFKA, KnownClient.KAFKA_PYTHON))
 """Clients that leave once their application has not polled for max.poll.interval.ms, which they send as their rebalance
 timeout (KIP-62).
@@ -198,7 +207,7 @@ MIXTURES: Final = (
     Mixture(_RDKAFKA, SHORT, Consequence.LEFT_OUT, _ENDS_EARLY, spared=frozenset((WHOLE,))),
     Mixture(
         KnownClient.KAFKA_GO,
-        frozenset((_JAVA, _RDKAFKA, _FRANZ_GO, _SARAMA)),
+        frozenset((_JAVA, _RDKAFKA, _FRANZ_GO, _SARAMA, KnownClient.PLATFORMATIC)),
         Consequence.FAILS,
         "cannot read a subscription with anything behind its user data",
         spared=ENDS_WITH_USER_DATA,

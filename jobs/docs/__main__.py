@@ -109,8 +109,7 @@ tool recognizes it by what members and leaders write (`coordinator_core/clients/
 `describe` and the tables `memberships` and `target_audits` (the leader's) have the answer. The certainty is
 
 - `certain`: no other known client writes so;
-- `likely`: others write so, too, but only this one has the member's client id or rebalance timeout by default, or the
-  others are superseded for years;
+- `likely`: others write so, too, but only this one has the member's client id, or its timeouts, by default;
 - `one of several`: as in `kafka-go or platformatic`;
 - `unknown`: no known client writes so.
 

@@ -14,7 +14,9 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.clients.blob_writers import WRITERS
 from coordinator_core.clients.known_clients import (
     ENDS_WITH_USER_DATA,
+    FIRST_VERSION_ONLY,
     MIXTURES,
+    NOT_WHOLE,
     Consequence,
     KnownClient,
     clients_named,
@@ -173,19 +175,22 @@ def test_kafka_go_reads_what_ends_with_the_user_data() -> None:
     leads = member("a", at(10), client="kafka-go")
     of_today = next(writer.release for writer in WRITERS.values() if writer.client is KnownClient.SARAMA)
     first = {writer.release for writer in WRITERS.values() if writer.subscription == 0}
-    assert first >= ENDS_WITH_USER_DATA
+    assert first >= ENDS_WITH_USER_DATA - {NOT_WHOLE, FIRST_VERSION_ONLY}
     for release in (of_today, *ENDS_WITH_USER_DATA):
         other = member("b", at(10), client="sarama", client_release=release)
         assert (FindingKind.CLIENTS_CLASH in found(classic(leads, other, leader="a"))) is (release == of_today)
+    several = {"client": "franz-go or sarama", "client_release": FIRST_VERSION_ONLY}
+    assert found(classic(leads, member("b", at(10), **several), leader="a")) == {}
 
 
 def test_clients_that_did_not_work_together_while_both_were_there() -> None:
     """kafka-python was in the groups that kafka-go led, and left before their end."""
     rows = [found(history) for history in histories(unpacked("clients") / "kafka_go_leads" / "logs").values()]
-    clashes = [row[FindingKind.CLIENTS_CLASH] for row in rows]
-    assert [(row.is_open, row.value) for row in clashes] == [(False, 2), (False, 2)]
-    assert all(", kafka-python) leads" in row.detail for row in clashes)
-    assert all(row.until_ms > row.since_ms for row in clashes)
+    # In the other one its blobs are those of old releases of Java and librdkafka, too, which fail otherwise.
+    (row,) = (row[FindingKind.CLIENTS_CLASH] for row in rows if FindingKind.CLIENTS_CLASH in row)
+    assert (row.is_open, row.value) == (False, 2)
+    assert ", kafka-python) leads" in row.detail
+    assert row.until_ms > row.since_ms
 
 
 @pytest.mark.skipif(not (CORPUS / "clients").is_dir(), reason="needs ../shared")
