@@ -234,7 +234,7 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
 
 
 def _rewind(row: Row) -> Rewind:
-    return Rewind(stored_position(**row["at"]), row["before"], row["after"], row["metadata"])
+    return Rewind(stored_position(**row["at"]), row["before"], row["after"], row["metadata"], row["log_offset_before"])
 
 
 def _removal(row: Row, group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:

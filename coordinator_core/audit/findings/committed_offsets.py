@@ -40,7 +40,11 @@ two deltas, lengths of key and value, number of headers).
 
 
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets."""
+    """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets: from
+    what was committed before the move, or by a member that had lost the partition.
+
+    A member goes back to offsets of its own, too, where its requests overtake each other, and goes on with the next.
+    """
     takers, turns = _takers(history), taken_by_turns(history, limits)
     by_rebalance: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
@@ -56,6 +60,9 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             if any(-CLOCK_TOLERANCE_MS <= age <= limits.rewind_window_ms + CLOCK_TOLERANCE_MS for age in ages):
                 continue
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
+            is_own = bool(taken) and (rewind.log_offset_before or 0) > taken[-1].offset
+            if is_own and not _had_lost(history, rewind.metadata, commit, rewind.at):
+                continue
             if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
                 # The rebalance that gave the partition away is the last one that began before its new member had it.
                 index = bisect_right(starts, taken[-1].offset) - 1

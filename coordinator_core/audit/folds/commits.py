@@ -21,6 +21,7 @@ class Rewind(NamedTuple):
     before: Annotated[int, "offset committed before"]
     after: Annotated[int, "offset committed now"]
     metadata: Annotated[str | None, "the metadata of the commit; franz-go writes its member id"] = None
+    log_offset_before: Annotated[int | None, "log offset of the commit before; null: not known"] = None
 
 
 class Removal(NamedTuple):
@@ -228,7 +229,7 @@ class CommitFold:
         # A lower offset of a topic that was made again is no step back.
         elif known.goes_back(offset, commit.topic_id):
             if len(known.rewinds) < MOST_KEPT:
-                known.rewinds.append(Rewind(at, known.offset or 0, offset, commit.metadata))
+                known.rewinds.append(Rewind(at, known.offset or 0, offset, commit.metadata, known.last.offset))
             else:
                 known.more_rewinds += 1
         known.commits += 1

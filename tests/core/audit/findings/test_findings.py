@@ -602,6 +602,10 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
     assert (row.value, row.evidence) == (50, (at(18), at(25)))
     late = [commits(rewinds=(Rewind(at(500), 90, 40),))]
     assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
+    # What the new owner itself had committed since: its requests overtook each other.
+    for before, count in ((19, 1), (24, 0)):
+        back = [commits(rewinds=(Rewind(at(25), 90, 40, log_offset_before=before),))]
+        assert len(found(FindingKind.OFFSETS_REWOUND, commits=back, **parts)) == count
     # The topic was made again meanwhile, and the broker recorded no topic id.
     for made_s, topic_id, count in ((20, None, 0), (20, "t-id", 1), (200, None, 1)):
         again = at_end({"t": 1})._replace(earlier={"t": ((10_000, 1), (1_000 * made_s, 0))})
@@ -618,7 +622,7 @@ def test_a_rewind_names_the_member_that_committed_and_had_lost_the_partition() -
         (row,) = found(FindingKind.OFFSETS_REWOUND, commits=list(of), **parts)
         return row.detail
 
-    lost = commits(rewinds=(Rewind(at(25), 90, 40, "a"), Rewind(at(26), 90, 41, "a")))
+    lost = commits(rewinds=(Rewind(at(25), 90, 40, "a"), Rewind(at(26), 90, 41, "a", 25)))
     assert "; 2 committed by client-a at 10.0.0.1 (a), 2 of them for partitions that it had lost" in detail(lost)
     own = commits(rewinds=(Rewind(at(25), 90, 40, "b"),))
     assert detail(own).endswith("from 90 to 40; 1 committed by client-b at 10.0.0.1 (b)")
@@ -863,7 +867,7 @@ def test_commits_are_folded_with_their_transactions() -> None:
     fold.end_transaction(1, committed=True)
     fold.end_transaction(2, committed=False)
     (only,) = fold.partitions()
-    assert (only.commits, only.offset, only.rewinds) == (3, 20, (Rewind(at(1), 10, 4, ""),))
+    assert (only.commits, only.offset, only.rewinds) == (3, 20, (Rewind(at(1), 10, 4, "", 0),))
     assert list(fold.transactions()) == [OpenTransaction(3, at(4), 1)]
 
 

@@ -138,7 +138,10 @@ def commits_of(row: Row) -> PartitionCommits:
         at(row["first"]),
         at(row["last"]),
         row["committed"] and row["committed"]["committed_offset"],
-        tuple(Rewind(at(each["at"]), each["before"], each["after"], each["metadata"]) for each in row["rewinds"]),
+        tuple(
+            Rewind(at(each["at"]), each["before"], each["after"], each["metadata"], each["log_offset_before"])
+            for each in row["rewinds"]
+        ),
         tuple(
             Removal(at(each["at"]), each["offset"], how_removed(each["age_ms"], past_expiry=bool(each["past_expiry"])))
             for each in row["removals"]
