@@ -15,8 +15,9 @@ from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.log_partition import log_partition_of
 from jobs import settings
 from jobs.api import CoordinatorAudit
+from jobs.checks import gated
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, Part, _of, measure, missing
+from jobs.checks.measures import MEASURES, Part, _gates, _of, measure, missing
 from jobs.checks.validation import CheckRun, Result
 from jobs.pipeline.group_pages import changed_groups
 from jobs.relations.replay import LATE, MOVED
@@ -109,8 +110,12 @@ def failing_and_unexpected(
 ) -> tuple[float | None, float]:
     flags: dict[str, Any] = {f"checks.findings.{name}": value for name, value in findings.items()}
     flags |= {"gates.min_level": level, "gates.accepted": [{"until": NOW.date(), "reason": "x"} | e for e in accepted]}
-    (row,) = measure(sample.tables, NOW, settings.load(flags=flags), "").rows
-    return row["failing_findings"], row["unexpected_findings"]
+    chosen = settings.load(flags=flags)
+    reader = FolderReader(sample.tables.location)
+    counts = gated.count(reader, _gates(reader, chosen, NOW.date(), ""), chosen.checks.findings)
+    failing, unexpected = (counts.get(name) for name in ("failing_findings", "unexpected_findings"))
+    assert unexpected is not None
+    return None if failing is None else failing["sample"].total(), unexpected["sample"].total()
 
 
 def test_findings_that_are_accepted_or_have_a_low_score_do_not_count(sample: CoordinatorAudit) -> None:

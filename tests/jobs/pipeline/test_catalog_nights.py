@@ -140,8 +140,8 @@ def test_spark_of_databricks_has_files_of_its_own(
 def test_what_would_be_copied_anew_each_night_is_limited(
     catalog: Tables, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nightly_run.run(catalog, chosen(log), NullListener())
-    monkeypatch.setattr(SparkTable, "size", lambda table: 1 << 20)
+    catalog.create(RUNS)
+    monkeypatch.setattr(SparkTable, "size", lambda table: 2 << 20)
     said: list[str] = []
     for flags in ({}, {"engine__working_copy": tmp_path / "copy"}):
         with of_night(catalog, chosen(log, engine__published_mb=1, **flags), said.append) as copy:
@@ -153,7 +153,12 @@ def test_a_night_on_the_tables_themselves_leaves_no_copy_that_would_be_behind(
     catalog: Tables, log: Path, tmp_path: Path
 ) -> None:
     kept = tmp_path / "copy"
-    nightly_run.run(catalog, chosen(log, engine__working_copy=kept), NullListener())
+    catalog.create(RUNS)
+    with of_night(catalog, chosen(log, engine__working_copy=kept), print) as copy:
+        assert copy is not None
+        copy.keep()
     assert kept_copy(kept, SCHEMA)
-    nightly_run.run(catalog, chosen(log, engine__working_copy=kept, engine__published_mb=0), NullListener())
+    by_spark = {"engine__working_copy": kept, "engine__published_mb": 0}
+    night = nightly_run.run(catalog, chosen(log, nightly__steps=["ingest"], **by_spark), NullListener())
+    assert [step.error for step in night.steps] == [None]
     assert not kept_copy(kept, SCHEMA)
