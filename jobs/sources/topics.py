@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -31,7 +31,7 @@ COMMITS_EXAMINED: Final = 50
 def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
     """The history of topics; where the first segments are gone, from the snapshot that took their place on."""
     segments = [file for file in files if not file.segment.endswith(SNAPSHOT_SUFFIX)]
-    snapshot = _snapshot(files, segments, warn)
+    snapshot = snapshot_before(files, segments, warn)
     if not segments:
         return fold_metadata_log((), snapshot)
     log = _Whole(LogReader(segments, warn))
@@ -104,8 +104,11 @@ class _Whole:
                 yield record
 
 
-def _snapshot(files: list[LogPart], segments: list[LogPart], warn: Warn) -> Snapshot | None:
-    """The oldest whole snapshot from which the segments go on, the newest where there are none."""
+def snapshot_before(files: Sequence[LogPart], segments: Sequence[LogPart], warn: Warn) -> Snapshot | None:
+    """Return the oldest whole snapshot from which the segments go on, the newest where there are none.
+
+    None: there is none, or the segments begin with the first record.
+    """
     ends = {int(named["end"]): file for file in files if (named := SNAPSHOT.fullmatch(file.segment))}
     if not segments:
         wanted = sorted(ends, reverse=True)

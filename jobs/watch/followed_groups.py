@@ -153,6 +153,8 @@ class FollowedGroups:
         if self._metadata is None:
             self._metadata = MetadataLog()
             self._judge_by(self._metadata.history)
+        if new.snapshot is not None:
+            self._metadata.begin(new.snapshot)
         end, last_ms = log.end, log.last_ms
         for row in new.rows:
             if 0 < end < row.offset:

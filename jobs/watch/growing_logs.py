@@ -26,6 +26,7 @@ from jobs.sources.copies import folder_of
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
 from jobs.sources.segments import LENGTH_AT
+from jobs.sources.topics import snapshot_before
 from jobs.watch.followed_log import NO_ROW, LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
 
@@ -160,7 +161,7 @@ class GrowingLogs(Source):
             InputError: a path does not exist, cannot be read, or has no segments; or the log is another one than that
                 of the former watch.
         """
-        logs = [log for log in find_logs(self._paths) if log.topic]
+        logs = [log for log in find_logs(self._paths, snapshots=True) if log.topic]
         if (printed := next((log for log in logs if log.texts), None)) is not None:
             raise InputError(
                 f"{printed.path}: records that were printed: a watch follows the segments that a broker writes, or the "
@@ -169,17 +170,19 @@ class GrowingLogs(Source):
         by_place = [
             (LogPlace(topic, some[0].family, partition), some)
             for (topic, partition), group in groupby(logs, key=lambda log: (log.topic, log.partition))
-            if (some := list(group))
+            if (some := list(group)) and any(not log.is_snapshot for log in some)
         ]
         gone, self._gone = self._gone, self._reached.keys() - dict(by_place).keys()
         for place in sorted(self._gone - gone):
             self._warn(f"{place}: its folder is not there any more, and nothing else of it is read until it is")
         is_gone = False
-        for place, files in sorted(by_place, key=lambda each: (each[0].family is not Family.METADATA, each[0])):
-            reached = self._reached.get(place)
-            if reached is None:
-                reached = self._reached[place] = self._begun(place, files)
+        for place, there in sorted(by_place, key=lambda each: (each[0].family is not Family.METADATA, each[0])):
+            files = [log for log in there if not log.is_snapshot]
+            reached = self._reached.get(place) or self._begun(place, files)
             try:
+                if place not in self._reached and (snapshot := snapshot_before(there, files, self._warn)) is not None:
+                    yield NewRows(place, [], reached.from_start, snapshot=snapshot)
+                self._reached[place] = reached
                 yield from self._appended(place, reached, files)
             except (GoneError, FileNotFoundError):
                 # A broker has deleted a segment since it was listed, compacted it into an earlier one, or cut it.

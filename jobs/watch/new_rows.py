@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from coordinator_core.cluster.metadata_log import Snapshot
 from coordinator_core.records import Family
 from jobs.sources.log_reader import LogRow
 
@@ -31,6 +32,7 @@ class NewRows(NamedTuple):
 
     ``from_start``: the log was followed from the first record of the partition on. ``is_lost``: records before these
     rows cannot be read. ``hides_control``: control records, which end transactions, are not among the rows.
+    ``snapshot``: what the metadata log had before these rows, which are its first ones then.
     """
 
     place: LogPlace
@@ -38,3 +40,4 @@ class NewRows(NamedTuple):
     from_start: bool
     is_lost: bool = False
     hides_control: bool = False
+    snapshot: Snapshot | None = None

@@ -15,7 +15,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import Family, LogPosition
 from coordinator_core.wire.batch_writer import encode_batch
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
@@ -23,8 +23,13 @@ from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
 from jobs.watch.growing_logs import SILENT_S, GrowingLogs
 from tests.core.wire.segments import records
+from tests.jobs.logs import batch, write_segment
+from tests.jobs.sources.test_topics import FOLDER, topic, write_snapshot
 from tests.jobs.watch.samples import SAMPLES, followed, growing
 from tests.matrix.removals import cut, segments
+
+TOPICS = ((101, 400), (105, 600))
+"""Offsets and times of records of the metadata log; the first one is in the snapshot."""
 
 
 def rebalances() -> set[RebalanceRow]:
@@ -70,6 +75,21 @@ def test_groups_that_were_read_before_there_were_topics_are_judged_by_them(tmp_p
         ended = (event for event in groups.events() if isinstance(event, RebalanceEnded) and event.key in before)
         judged |= {event.verdict.verdict for event in ended if event.verdict is not None}
     assert "identical" in judged
+
+
+def test_a_metadata_log_without_its_beginning_begins_with_the_snapshot(tmp_path: Path) -> None:
+    folder, groups, source = tmp_path / FOLDER, followed(), GrowingLogs([tmp_path], pytest.fail)
+    first, more = (batch(topic(offset, "new", time_ms), family=Family.METADATA) for offset, time_ms in TOPICS)
+    write_segment(folder, [first], 100)
+    write_snapshot(folder, 102, name="old")
+    known = []
+    for batches in ([first], [first, more]):
+        write_segment(folder, batches, 100)
+        for new in source.poll():
+            groups.feed(new)
+        assert groups.topics is not None
+        known.append([sorted(groups.topics.image_at(time_ms).by_name) for time_ms in (500, 700)])
+    assert known == [[["old"], ["old"]], [["old"], ["new", "old"]]]
 
 
 def test_printed_records_are_not_followed_and_it_is_said_what_is(tmp_path: Path) -> None:
@@ -244,8 +264,8 @@ def test_a_segment_that_goes_between_listing_and_reading_is_found_where_it_went(
     before, gone = segments(logs, 1)[1:3]
     listed = []
 
-    def find(paths: Sequence[Path]) -> list[LogFile]:
-        found = find_logs(paths)
+    def find(paths: Sequence[Path], *, snapshots: bool) -> list[LogFile]:
+        found = find_logs(paths, snapshots=snapshots)
         if not listed:
             before.write_bytes(before.read_bytes() + gone.read_bytes())
             gone.unlink()
