@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import inf
@@ -33,6 +34,8 @@ from jobs.watch.new_rows import LogPlace, NewRows
 if TYPE_CHECKING:
     from jobs.watch.live_broker import Look, TakenSnapshot
 
+LISTING_S: Final = 5.0
+"""So often all folders are looked through."""
 SILENT_S: Final = 10.0
 """A batch at the end of a log that is not whole for so long is said to be waited for."""
 ANCHOR_BYTES: Final = 64
@@ -142,6 +145,9 @@ class GrowingLogs(Source):
         self._reached: dict[LogPlace, _Reached] = {}
         self._former: Mapping[LogPlace, Reached] = {}
         self._gone: set[LogPlace] = set()
+        self._folders: list[str] = []
+        self._times: list[int] = []
+        self._until_s = -inf
 
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin where a former watch stopped; the metadata log is read from its beginning."""
@@ -161,7 +167,7 @@ class GrowingLogs(Source):
             InputError: a path does not exist, cannot be read, or has no segments; or the log is another one than that
                 of the former watch.
         """
-        logs = [log for log in find_logs(self._paths, snapshots=True) if log.topic]
+        logs = [log for log in self._listed() if log.topic]
         if (printed := next((log for log in logs if log.texts), None)) is not None:
             raise InputError(
                 f"{printed.path}: records that were printed: a watch follows the segments that a broker writes, or the "
@@ -194,6 +200,18 @@ class GrowingLogs(Source):
             reached.known = None
         if is_gone:
             yield from self.poll()
+
+    def _listed(self) -> list[LogFile]:
+        """Return the files that are there. A broker has thousands of folders: they are looked through again when others
+        come or go beside those of the logs, and at times; else only those of the logs are.
+        """
+        if self._clock() < self._until_s and self._times == _times(self._folders):
+            with suppress(InputError):
+                return find_logs(self._folders, snapshots=True)
+        found = find_logs(self._paths, snapshots=True)
+        self._folders = [*dict.fromkeys(log.path if log.member else os.path.dirname(log.path) for log in found)]
+        self._times, self._until_s = _times(self._folders), self._clock() + LISTING_S
+        return found
 
     def _begun(self, place: LogPlace, files: Sequence[LogFile]) -> _Reached:
         former = self._former.get(place)
@@ -292,6 +310,14 @@ class GrowingLogs(Source):
         if there and there[0] != known:
             raise InputError(other_log(place, known.offset, "another record is there"))
         reached.known = None
+
+
+def _times(folders: Iterable[str]) -> list[int]:
+    """Return when something last came to, or went from, the folders in which these are; nothing if one is gone."""
+    try:
+        return [os.stat(folder).st_mtime_ns for folder in sorted({os.path.dirname(folder) for folder in folders})]
+    except FileNotFoundError:
+        return []
 
 
 def _parts(read_at: ReadAt, file: LogFile, start: int) -> Iterator[pa.RecordBatch | Damage]:

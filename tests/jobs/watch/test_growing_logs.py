@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from itertools import accumulate
@@ -21,7 +22,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
-from jobs.watch.growing_logs import SILENT_S, GrowingLogs
+from jobs.watch.growing_logs import LISTING_S, SILENT_S, GrowingLogs
 from tests.core.wire.segments import records
 from tests.jobs.logs import batch, write_segment
 from tests.jobs.sources.test_topics import FOLDER, topic, write_snapshot
@@ -214,6 +215,29 @@ def test_a_log_that_was_cut_is_refused(tmp_path: Path) -> None:
     segment.read(b"".join(BATCHES))
     with pytest.raises(InputError, match="the log ends before"):
         segment.read(b"".join(BATCHES[:3]))
+
+
+def test_folders_of_other_topics_are_looked_through_only_where_some_come_and_at_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment, looked = Segment(tmp_path / "disk"), list[int]()
+    walk = os.walk
+    monkeypatch.setattr(os, "walk", lambda top, **how: looked.append(top == str(tmp_path / "disk")) or walk(top, **how))
+    other = segment.file.parent.with_name("orders-0")
+    other.mkdir()
+    read: list[int] = []
+
+    def looks(number: int) -> int:
+        looked.clear()
+        read.extend(segment.read(b"".join(BATCHES[:number])))
+        return sum(looked)
+
+    assert [looks(number) for number in (1, 2, 2)] == [1, 0, 0]
+    os.utime(segment.file.parent.parent, ns=(0, 0))  # as it is with another folder
+    assert [looks(number) for number in (3, 3)] == [1, 0]
+    segment.clock.now += LISTING_S
+    assert [looks(number) for number in (4, 4)] == [1, 0]
+    assert read == list(range(12))
 
 
 def test_a_partition_whose_folder_goes_is_told_and_goes_on_in_another(tmp_path: Path) -> None:
