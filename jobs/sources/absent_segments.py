@@ -79,10 +79,11 @@ def _absent(files: Sequence[LogFile]) -> Iterator[LogFile]:
 
 def _end(log: LogFile, base: int) -> float:
     """Return the offset behind the last record of a segment; infinity where damage leaves that open."""
+    size = os.path.getsize(log.path)  # what is beside it was read after it was listed: it may have grown up to there
     with log.open() as read_at:
-        found = layout(read_at, log.size, log.size + 1, name=log.name)
+        found = layout(read_at, size, size + 1, name=log.name)
         if found.last_at < 0 or not found.is_clear:
-            return base if log.size == 0 else float("inf")
+            return base if size == 0 else float("inf")
         header = read_at(found.last_at, HEADER_SIZE)
         # A batch of the old formats has the offset of its last message, one of today that of its first.
         return found.highest + 1 if header[MAGIC_AT] < 2 else read_header(header, 0, 0).last_offset + 1

@@ -188,10 +188,14 @@ def _open_live(session: Session, url: str, kafka: Kafka) -> Dump:
     if "@" in servers:
         raise InputError(f"invalid URL: use {LIVE_SCHEME}HOST:PORT/TOPIC; user and password are settings (kafka.*)")
     config = {**kafka.config, "bootstrap.servers": servers}
-    source = KafkaLogReader(topic, config, kafka.ranges, kafka.since.get(topic, {}))
+    since = kafka.since.get(topic, {})
+    source = KafkaLogReader(topic, config, kafka.ranges, since)
     # Empty partitions can be recognized only if all partitions are read.
-    given = frozenset() if kafka.ranges else frozenset((topic, number) for number in topic_partitions(config, topic))
-    return Dump(_frame(session, source), False, [DumpExtent(topic, None, 0)], True, given, source)
+    partitions = [] if kafka.ranges else topic_partitions(config, topic)
+    # What the tables cannot have yet is read once, and compared with nothing.
+    extents = [DumpExtent(topic, number, since.get(number, 0)) for number in partitions]
+    given = frozenset((topic, number) for number in partitions)
+    return Dump(_frame(session, source), False, extents or [DumpExtent(topic, None, 0)], True, given, source)
 
 
 def _open(

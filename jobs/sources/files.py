@@ -139,12 +139,12 @@ class LogFile:
             try:
                 opened = open(self.path, "rb")  # noqa: SIM115  closed below
             except FileNotFoundError:
-                raise GoneError(f"{self.path}: it was there a moment ago") from None
+                raise GoneError(f"{self.path}: a broker has just deleted it, or renamed it: begin again") from None
             with opened as stream:
                 there = os.fstat(stream.fileno())
                 # Not all file systems keep the numbers of their files, but none changes a size besides.
                 if start and self.inode not in (0, there.st_ino) and there.st_size != self.size:
-                    raise GoneError(f"{self.path}: another file was there a moment ago")
+                    raise GoneError(f"{self.path}: a broker has just put another file there: begin again")
                 # pread leaves no position behind: several readers of one file do not move each other.
                 yield lambda position, size: os.pread(stream.fileno(), size, position)
         else:
@@ -254,8 +254,8 @@ def find_logs(
     # At last, and all together: one log partition may be printed in several files.
     files += _printed_logs(texts, wanted, warn)
     # Names of segments have 20 digits, so that the order of the texts is that of the offsets.
-    # A file that was named twice, as by itself and by its folder, is read once.
-    return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
+    # A file that was named twice, as by itself and by its folder, is read once, though it may have grown in between.
+    return sorted({log.name: log for log in files}.values(), key=lambda log: (log.topic, log.partition, log.segment))
 
 
 def files_below(path: str) -> list[str]:
@@ -412,7 +412,16 @@ def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) ->
         return
     wanted = replace(wanted, given=os.path.basename(os.path.abspath(path)))
     seen = {os.path.realpath(path)}
-    for folder, folders, files in os.walk(path, onerror=_raise, followlinks=True):
+
+    def pass_over(error: OSError) -> None:
+        """Pass over a folder of another topic that a broker has deleted or renamed meanwhile."""
+        name = os.path.basename(error.filename)
+        found = FOLDER.fullmatch(name)
+        is_other = found["topic"] not in wanted.topics if found is not None else LEFTOVER.fullmatch(name)
+        if not (is_other and isinstance(error, FileNotFoundError)):
+            raise error
+
+    for folder, folders, files in os.walk(path, onerror=pass_over, followlinks=True):
         # In place, as os.walk goes into what is left in this very list.
         folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]
         for whole in (os.path.join(folder, file) for file in sorted(files)):
@@ -460,7 +469,3 @@ def _log_file(path: str, status: os.stat_result, place: PurePosixPath, wanted: F
     topic, partition = wanted.folder_of(place) or ("", UNKNOWN_PARTITION)
     segment = place.name.removesuffix(SWAP_SUFFIX)
     return LogFile(path, status.st_size, segment, topic, partition, inode=status.st_ino)
-
-
-def _raise(error: OSError) -> None:
-    raise error

@@ -133,8 +133,8 @@ def plan(
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
         if (new := since.get(partition, low)) > high:
             raise InputError(
-                f"{topic}-{partition}: the log ends at {high}, but was ingested up to {new} before. It is the log of "
-                "another cluster: give it its own name (--cluster) or its own tables"
+                f"{topic}-{partition}: the log ends at {high}, but was ingested up to {new} before. It has lost "
+                "records, or is the log of another cluster: give it its own name (--cluster) or its own tables"
             )
         # Records may have been deleted since (DeleteRecords, retention): the log begins at low now.
         first = max(low, new) if first is None else max(first, low, new)

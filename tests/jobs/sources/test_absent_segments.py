@@ -59,6 +59,17 @@ def test_a_log_reached_the_first_offset_of_each_leader_epoch(folder: Path, start
     assert said(folder) == ([f"{folder}/leader-epoch-checkpoint: {ABSENT}"] if is_told else [])
 
 
+def test_a_log_that_grew_since_it_was_listed_lacks_nothing(folder: Path) -> None:
+    """A new leader notes where its epoch begins, which is behind records that came after the listing."""
+    logs = find_logs([folder])
+    more = GroupLog()
+    more.offset = END
+    with (folder / f"{3:020}.log").open("ab") as last:
+        last.write(batch(more.epoch(3)))
+    (folder / "leader-epoch-checkpoint").write_text(f"0\n2\n0 0\n3 {END + 1}\n")
+    assert with_absent(logs) == logs
+
+
 def test_a_log_reached_each_snapshot_of_producers(folder: Path) -> None:
     for file in folder.glob(f"{3:020}.*"):
         file.unlink()

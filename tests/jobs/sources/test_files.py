@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 
 import pytest
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import GoneError, InputError
 from coordinator_core.records import Family
 from jobs.sources import files
 from jobs.sources.files import UNKNOWN_PARTITION, find_logs
@@ -105,6 +106,40 @@ def test_a_folder_is_listed_again_where_a_segment_goes_meanwhile(data, monkeypat
     assert find_logs([data]) == expected
     with pytest.raises(InputError, match="nowhere: No such file or directory"):
         find_logs([data / "nowhere"])
+
+
+def test_folders_of_other_topics_that_go_meanwhile_are_passed_over(data, monkeypatch):
+    """A broker on which topics come and go would never be listed as a whole."""
+    expected, scan = find_logs([data]), os.scandir
+    gone = [f"payments-{number}" for number in range(9)] + ["__consumer_offsets-10.0123456789abcdef-delete"]
+    for name in gone:
+        (data / name).mkdir()
+
+    def late(path):
+        if os.path.basename(path) in gone:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", late)
+    assert find_logs([data]) == expected
+    gone.append("__consumer_offsets-10")
+    with pytest.raises(GoneError):
+        find_logs([data])
+
+
+def test_a_file_that_was_named_twice_and_grew_in_between_is_read_once(data, monkeypatch):
+    grown = find_logs([data / "__consumer_offsets-10"])[0].path
+    status = files._status
+
+    def growing(path):
+        if path == grown:
+            with open(path, "ab") as stream:
+                stream.write(segment())
+        return status(path)
+
+    monkeypatch.setattr(files, "_status", growing)
+    named = [log for log in find_logs([data, grown]) if log.path == grown]
+    assert [log.size for log in named] == [os.path.getsize(grown)]
 
 
 def test_files_are_read_at_positions(data):
