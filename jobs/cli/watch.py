@@ -26,6 +26,7 @@ from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.log_partition import shown
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.checks.gates import Gate
@@ -180,6 +181,7 @@ class Watch:
                     time.sleep(pause_s)
             self.save()
         groups = self.groups
+        groups.faults.finish()
         read = sum(log.end for log in groups.logs.values())
         self._console.note(f"stopped after {read} offsets of {counted(len(groups), 'group')}")
 
@@ -300,7 +302,15 @@ def missing(groups: FollowedGroups, source: Source) -> list[str]:
     gaps = {str(place): LogGaps(last, last) for place, last in lost.items() if place.topic in GROUP_TOPICS}
     share_state = given_share_state(places, counts)
     known = Knowledge(given_logs(places, counts), gaps, topics=given_topics(topics), share_state=lambda: share_state)
-    return [*known.reasons_with_topics(), *(known.about_share_groups() if groups.has_share_partitions else ())]
+    return [*known.reasons_with_topics(), *(known.about_share_groups() if _have_share_partitions(groups) else ())]
+
+
+def _have_share_partitions(groups: FollowedGroups) -> bool:
+    """Return whether a share group has initialized share partitions, or the share state log has some."""
+    states = (group.folds.audit.group.state for group in groups.groups.values())
+    return bool(groups.shares) or any(
+        isinstance(state, ShareGroup) and state.state_partitions is not None for state in states
+    )
 
 
 def _log_counts(groups: FollowedGroups, at_least: Mapping[str, int]) -> dict[str, int]:

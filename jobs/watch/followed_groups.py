@@ -28,7 +28,6 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.history.coverage import Coverage, Hole, ignored_in_words
 from coordinator_core.history.grounds import lost_offsets, unreadable_record
 from coordinator_core.history.lost_records import NOTHING_LOST
@@ -37,7 +36,7 @@ from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
-from jobs.sources.bounded_warnings import Warn
+from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.log_reader import LogRow
 from jobs.watch.events import (
     CLUSTER,
@@ -96,6 +95,8 @@ class FollowedGroups:
         self.coverage: dict[Family, Coverage] = {family: Coverage({}) for family in Family}
         self.settings, self.topics, self.live_topics = settings, topics, live_topics
         self._limits, self._warn = limits, warn
+        self.faults = BoundedWarnings("the followed logs", warn)
+        """The records that cannot be decoded: a broker of a newer release may write them all the time."""
         self._ignored: set[tuple[LogPlace, int]] = set()
         self._metadata: MetadataLog | None = None
         self._decoders = {family: RecordDecoder(family) for family in Family}
@@ -243,7 +244,7 @@ class FollowedGroups:
                     self._ignored.add(ignored)
                     self._warn(ignored_in_words(str(place), ignored[1], row.offset))
                 return None
-            self._warn(f"{place} offset {row.offset}: {error}")
+            self.faults.add(f"{place} offset {row.offset}: {error}", str(error))
             return decoder.unreadable(at, row.key, error)
 
     def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord, row: LogRow) -> None:
@@ -333,6 +334,7 @@ class FollowedGroups:
             for _ in self._look(key):
                 pass
         self._touched.clear()
+        self.faults.finish()
         self.is_live = True
 
     def resume(self) -> None:
@@ -454,14 +456,6 @@ class FollowedGroups:
                 if not log.lost and coverage.unbroken(log.place.partition, 0, log.last.offset)
             ),
             {log.place.partition: log.last_ms for log in of_groups},
-        )
-
-    @property
-    def has_share_partitions(self) -> bool:
-        """Whether a share group has initialized share partitions, or the share state log has some."""
-        states = (group.folds.audit.group.state for group in self.groups.values())
-        return bool(self.shares) or any(
-            isinstance(state, ShareGroup) and state.state_partitions is not None for state in states
         )
 
     def _logs_of(self, family: Family) -> list[FollowedLog]:

@@ -9,6 +9,7 @@ import pytest
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.record_codec import encode_key, encode_value
+from jobs.sources.bounded_warnings import EXAMPLES
 from jobs.sources.log_reader import LogRow
 from jobs.watch import followed_log
 from jobs.watch.new_rows import LogPlace, NewRows
@@ -22,6 +23,18 @@ def commit(offset: int, topic: str) -> LogRow:
     value = {"offset": offset, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 1}
     data = encode_value(RecordType.OFFSET_COMMIT, 3, value)
     return LogRow(Kind.RECORD.value, offset, 1_000 + offset, key, data, None, False, -1, 0, -1)
+
+
+def test_records_that_cannot_be_decoded_are_told_a_few_times() -> None:
+    """A broker of a newer release may write them as long as the watch runs."""
+    told: list[str] = []
+    groups = followed(told.append)
+    groups.begin()
+    rows = [commit(offset, "a")._replace(value=b"\0\77") for offset in range(100)]
+    groups.feed(NewRows(PLACE, rows, True))
+    assert len(told) == EXAMPLES
+    groups.faults.finish()
+    assert told[-1].startswith(f"the followed logs: {100 - EXAMPLES} more like these: ")
 
 
 @pytest.mark.parametrize("calls", [1, 5])
