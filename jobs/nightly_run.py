@@ -41,6 +41,7 @@ from jobs.pipeline.nights import StepTimes, last_night
 from jobs.report.data import FORMAT
 from jobs.report.report_files import check_name, head_of
 from jobs.settings import Settings
+from jobs.sources.bounded_warnings import each_once
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
 from jobs.sources.files import with_copy
@@ -315,8 +316,8 @@ def _taken_in(nightly: NightlyRun) -> dict[str, int]:
     chosen = nightly.settings.input
     _check_input(nightly.settings)
     dump_format = DumpFormat(chosen.format) if chosen.format else None
-    topics = with_copy(chosen.copied_topic)
-    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.dumps, dump_format, topics)
+    topics, warn = with_copy(chosen.copied_topic), each_once(nightly.warn)
+    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.dumps, dump_format, topics, warn)
     of_cluster = [path for path in changed.paths if dump_format is None and is_snapshot(path)]
     taken = snapshots.take(nightly.tables, of_cluster, nightly.settings.cluster) if of_cluster else None
     paths = [path for path in changed.paths if path not in of_cluster]
@@ -335,7 +336,7 @@ def _taken_in(nightly: NightlyRun) -> dict[str, int]:
             topic=chosen.topic,
             topics=topics,
             kafka=kafka,
-            warn=nightly.warn,
+            warn=warn,
         )
         rows = ingest.run(nightly.tables, dumps, settings.cluster)
     # Behind the records: a run that is killed in between reads these files again, which adds nothing.

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.dump import DumpFormat, format_of
-from jobs.sources.files import KNOWN_TOPICS, find_logs
+from jobs.sources.files import KNOWN_TOPICS, find_logs, ignore
 from jobs.tables.delta import Tables
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.table import few
@@ -35,10 +36,12 @@ def changes(
     paths: Iterable[str],
     dump_format: DumpFormat | None = None,
     topics: Collection[str] = KNOWN_TOPICS,
+    warn: Warn = ignore,
 ) -> Changes:
     """Return what is new or has changed below these paths: segment files one by one, other dumps as a whole.
 
     ``topics``: whose segments are read. Dumps that are not local files (a broker, an object store) are always read.
+    ``warn`` is told what is left out beside segments.
 
     Raises:
         InputError: a path does not exist.
@@ -48,7 +51,7 @@ def changes(
     new: list[DumpedFile] = []
     for path in paths:
         is_of_segments = (dump_format or format_of(path)) is DumpFormat.SEGMENTS
-        files = _segments(path, topics) if is_of_segments else _files(path)
+        files = _segments(path, topics, warn) if is_of_segments else _files(path)
         changed = [file for file in map(_now, files) if file not in known]
         if is_of_segments:
             # An empty segment is read only if it was named itself.
@@ -81,8 +84,8 @@ def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
     tables.merge(DUMPED_FILES, rows, state, insert=True)
 
 
-def _segments(path: str, topics: Collection[str]) -> list[str]:
-    logs = find_logs([path], topics=topics, snapshots=True)
+def _segments(path: str, topics: Collection[str], warn: Warn) -> list[str]:
+    logs = find_logs([path], topics=topics, snapshots=True, warn=warn)
     return list(dict.fromkeys(file for log in logs for file in log.paths))
 
 

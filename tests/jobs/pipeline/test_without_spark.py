@@ -172,6 +172,17 @@ def test_a_segment_that_has_grown_is_read_from_where_the_tables_end(
     assert slow == []
 
 
+def test_a_night_says_once_what_it_leaves_out(tmp_path: Path) -> None:
+    """As a question to the same folder does."""
+    write_segment(tmp_path / "logs" / f"{TOPIC}-0", [batch(0)])
+    write_segment(tmp_path / "logs" / f"{TOPIC}-1.0123456789abcdef-delete", [batch(0)])
+    with tarfile.open(tmp_path / "logs" / "more.tar", "w") as archive:
+        archive.add(tmp_path / "logs" / f"{TOPIC}-0", f"{TOPIC}-2")
+    said = night_here(tmp_path, tmp_path / "logs")
+    assert said.count("more.tar: left out, as there are segments beside it") == 1
+    assert said.count("a partition that the broker is deleting") == 1
+
+
 def cleaned(first: Path, *gone: Path) -> None:
     """Let the cleaner of a broker put segments together in the first of them."""
     swap = first.with_name(f"{first.name}.swap")
