@@ -139,7 +139,7 @@ class FollowedGroups:
                 if new.hides_control and new.place.family is not Family.SHARE:
                     # A consumer sees no markers: where compaction has not been, a missing offset can be nothing else,
                     # and breaks nothing.
-                    if not log.is_compacted_here:
+                    if not (log.is_compacted_here or (new.is_lost and row is new.rows[0])):
                         coverage.bridge(new.place.partition, row.offset)
                     log.note_key(row.key)
                 self._feed_row(log, row, coverage)

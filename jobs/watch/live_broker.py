@@ -95,7 +95,9 @@ class LiveBroker:
         self._places: dict[tuple[str, int], LogPlace] = {}
         self._from_start: dict[LogPlace, bool] = {}
         self._ends: dict[LogPlace, int] = {}
+        self._read: dict[LogPlace, LastRow] = {}
         self._known: dict[LogPlace, LastRow] = {}
+        self._lost: set[LogPlace] = set()
         self._unread: set[tuple[str, int]] = set()
         self._looker = ThreadPoolExecutor(1)
         self._looked_s = 0.0
@@ -149,6 +151,8 @@ class LiveBroker:
                 raise InputError(other_log(place, known.last.offset, f"the log ends at {high}"))
             if known is not None:
                 self._known[place] = known.last
+                if low > known.last.offset + 1:
+                    self._lost.add(place)
             # The last record that was read comes again: it tells whether this is still the same log.
             first = OFFSET_BEGINNING if known is None else max(low, known.last.offset)
             begins.append(TopicPartition(topic, partition, first))
@@ -180,6 +184,7 @@ class LiveBroker:
             InputError: the broker reports an error that does not pass, or the log is another one than before.
         """
         rows: dict[tuple[str, int], list[LogRow]] = {}
+        out_of_range: list[tuple[str, int]] = []
         messages = self._consumer.consume(MESSAGES_A_CALL, timeout=WAIT_S)
         # A full call may end between two records that a coordinator wrote at once; a short one came to the end.
         self.is_settled = len(messages) < MESSAGES_A_CALL
@@ -193,8 +198,7 @@ class LiveBroker:
             elif error.code() in PASSING or error.retriable():
                 self._stays_away(error.str())
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                place = self._places[message.topic(), message.partition()]
-                raise InputError(other_log(place, self._ends[place], error.str()))
+                out_of_range.append((message.topic(), message.partition()))
             else:
                 raise InputError(f"{self._servers}: {error.str()}")
         # The client does not give a message when a broker is away: it reports that apart, while it is polled.
@@ -204,7 +208,15 @@ class LiveBroker:
             self._stays_away(reported[-1].str())
         for where, some in sorted(rows.items()):
             place = self._places[where]
-            yield NewRows(place, some, self._from_start[place], hides_control=True)
+            self._read[place] = LastRow.of(some[-1])
+            yield NewRows(place, some, self._from_start[place], place in self._lost, hides_control=True)
+            self._lost.discard(place)
+        for where in out_of_range:
+            # What came next was deleted, or all that was read: the next look begins again, and finds out which.
+            place = self._places.pop(where)
+            self._consumer.incremental_unassign([TopicPartition(*where)])
+            if place in self._read:
+                self._former = {**self._former, place: Reached(self._read[place], self._from_start[place])}
 
     def _take(self, message: Any, rows: dict[tuple[str, int], list[LogRow]]) -> None:
         """Take a record once: after a fail-over, a broker may give some again."""

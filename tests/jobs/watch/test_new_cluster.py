@@ -114,6 +114,75 @@ def test_a_partition_that_is_listed_late_is_read_on_where_a_former_watch_stopped
     broker.close()
 
 
+class Deleting(Cluster):
+    """A broker that deletes the records at the begin of a log while a watch is behind."""
+
+    low, high = 0, 20
+
+    def list_topics(self, *names: str, timeout: float) -> Any:
+        return SimpleNamespace(cluster_id="c", topics={OFFSETS: SimpleNamespace(error=None, partitions={0: None})})
+
+    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+        return self.low, self.high
+
+    def incremental_assign(self, partitions: Any) -> None:
+        (self.position,) = (max(each.offset, self.low) for each in partitions)
+
+    def incremental_unassign(self, partitions: Any) -> None:
+        self.position = None
+
+    def consume(self, count: int, timeout: float) -> list[Any]:
+        """Two records, or that those that are wanted are gone."""
+        if self.position is None:
+            return []
+        if not self.low <= self.position <= self.high:
+            return [message(self.position, KafkaError._AUTO_OFFSET_RESET)]
+        first, self.position = self.position, self.position + 2
+        return [message(offset) for offset in (first, first + 1)]
+
+
+def message(offset: int, error: int | None = None) -> Any:
+    values = {
+        "error": None if error is None else KafkaError(error, "out of range"),
+        "topic": OFFSETS,
+        "partition": 0,
+        "offset": offset,
+        "timestamp": (1, offset),
+        "key": b"k",
+        "value": None,
+        "leader_epoch": 1,
+    }
+    return SimpleNamespace(**{name: lambda value=value: value for name, value in values.items()})
+
+
+@pytest.mark.parametrize("high", [20, 3], ids=["deleted", "cut"])
+def test_a_watch_goes_on_behind_what_was_deleted_before_it_was_read(monkeypatch: pytest.MonkeyPatch, high: int) -> None:
+    monkeypatch.setattr(live_broker, "Consumer", Deleting)
+    monkeypatch.setattr(live_broker, "LOOK_S", 0.0)
+    broker = LiveBroker("b:1", {}, pytest.fail)
+    broker.begin({})
+    monkeypatch.setattr(broker, "_look", lambda _: Look(1, {(OFFSETS, 0): 3}))
+
+    def read() -> list[tuple[list[int], bool]]:
+        return [([row.offset for row in new.rows], new.is_lost) for new in broker.poll()]
+
+    assert [read(), read()] == [[([0, 1], False)], [([2, 3], False)]]
+    broker._consumer.low, broker._consumer.high = (10, high) if high > 10 else (0, high)
+    assert read() == []
+
+    def look() -> None:
+        while broker.look(list) is None:
+            pass
+
+    if high > 10:
+        look()
+        assert [read(), read()] == [[([10, 11], True)], [([12, 13], False)]]
+    else:
+        with pytest.raises(InputError, match="the log ends at 3, and the watch had read it up to offset 3"):
+            look()
+    broker.close()
+
+
 def test_a_log_that_a_former_watch_read_and_that_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_broker, "Consumer", Cluster)
     broker = LiveBroker("b:1", {}, pytest.fail)
