@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import GoneError, InputError
 from jobs.pipeline import typed_tables
 from jobs.pipeline.decode_arrow import typed_rows
 from jobs.pipeline.row_identity import CONTENT, DETAILS, EARLIER_LEADER, LATER_LEADER, OTHER_LOG, Identify
@@ -45,7 +45,7 @@ def written(tables: Tables, source: LogSource, identify: Identify) -> list[Writt
     """Write what all rows of a dump become, and return the files."""
     planned = source.partitions()
     work = partial(_write, source=source, identify=identify, location=tables.location)
-    return tasks.done(tables.session, [(task, None) for task in planned], work, sum(map(source.size, planned)))
+    return tasks.done(tables.session, [_Wanted(task) for task in planned], work, sum(map(source.size, planned)))
 
 
 def take(tables: Tables, dump: Dump, identify: Identify, cluster: str, transaction: str) -> None:
@@ -63,12 +63,12 @@ def take(tables: Tables, dump: Dump, identify: Identify, cluster: str, transacti
     found = _judged(given, _taken(tables, given, cluster), is_detailed=dump.detailed)
     # All tasks were judged as one table: ``ends`` cuts the answers into those of each task again.
     ends = np.cumsum([len(of_task) for of_task in places])[:-1]
-    of_tasks = list(zip(planned, np.split(found.is_new, ends), np.split(found.adds_details, ends), strict=True))
-    new = [(task, is_new) for task, is_new, _ in of_tasks if is_new.any()]
+    offsets = [of_task["log_offset"].combine_chunks() for of_task in places]
+    judged = [list(zip(planned, offsets, np.split(flags, ends), strict=True)) for flags in found]
+    new, told = ([_Wanted(*each) for each in of_tasks if each[2].any()] for of_tasks in judged)
     work = partial(_write, source=source, identify=identify, location=tables.location)
-    files = tasks.done(None, new, work, sum(source.size(task) for task, _ in new))
+    files = tasks.done(None, new, work, sum(source.size(wanted.task) for wanted in new))
     typed_tables.commit(tables, files, transaction)
-    told = [(task, adds) for task, _, adds in of_tasks if adds.any()]
     if told:
         details = [rows.select([*LOG_RECORDS.key, *DETAILS]) for rows in _read(told, source, identify)]
         run_id = transaction.partition("/")[0]
@@ -77,26 +77,37 @@ def take(tables: Tables, dump: Dump, identify: Identify, cluster: str, transacti
         tables.merge(LOG_RECORDS, pa.Table.from_batches(details), update, when=lacking)
 
 
-def _read(
-    some: Iterable[tuple[object, Flags | None]], source: LogSource, identify: Identify
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of tasks that are wanted; None: all."""
-    for task, wanted in some:
+class _Wanted(NamedTuple):
+    """A task, and of each of its rows the offset and whether it is wanted; None: all are."""
+
+    task: object
+    offsets: pa.Array | None = None
+    flags: Flags | None = None
+
+
+def _read(some: Iterable[_Wanted], source: LogSource, identify: Identify) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of tasks that are wanted.
+
+    Raises:
+        GoneError: other rows are there than at the first time, as a broker has cleaned its log.
+    """
+    for task, offsets, flags in some:
         begin = 0
         for batch in source.read(task):
             rows = batch
-            if wanted is not None:
-                of_batch = wanted[begin : begin + batch.num_rows]
-                begin += batch.num_rows
+            if offsets is not None and flags is not None:
                 # A file that has grown since the first time has rows that were not judged.
-                rows = batch.slice(0, len(of_batch)).filter(pa.array(of_batch))
+                rows = batch.slice(0, len(flags) - begin)
+                if not rows.column("log_offset").equals(offsets.slice(begin, rows.num_rows)):
+                    raise GoneError("a broker has just cleaned what was compared: begin again")
+                rows, begin = rows.filter(pa.array(flags[begin : begin + rows.num_rows])), begin + rows.num_rows
             if rows.num_rows:
                 yield identify(rows)
+        if flags is not None and begin < len(flags):
+            raise GoneError("a broker has just cleaned what was compared: begin again")
 
 
-def _write(
-    some: Sequence[tuple[object, Flags | None]], source: LogSource, identify: Identify, location: str
-) -> list[WrittenFile]:
+def _write(some: Sequence[_Wanted], source: LogSource, identify: Identify, location: str) -> list[WrittenFile]:
     return write_task(_read(some, source, identify), location, typed_rows)
 
 

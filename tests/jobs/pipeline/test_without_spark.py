@@ -220,6 +220,27 @@ def test_a_night_on_a_broker_that_cleans_its_log_has_all_of_it(
     assert [*engine.tuples(counts)] == [("decode", 18, None), ("ingest", 18, None)]
 
 
+@pytest.mark.parametrize("left", [[3], [3, 6, 9]], ids=["fewer", "as many"])
+def test_what_was_cleaned_while_it_was_compared_is_not_taken_for_what_was_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: list[int]
+) -> None:
+    tables, judged = Tables(None, str(tmp_path / "tables")), compared._judged
+    folders = [tmp_path / "logs" / name / f"{TOPIC}-0" for name in "ab"]
+    for folder in folders:
+        write_segment(folder, [batch(0), batch(3), batch(6)])
+
+    def clean_meanwhile(*given: Any, **how: Any) -> Any:
+        write_segment(folders[0], map(batch, left))
+        return judged(*given, **how)
+
+    monkeypatch.setattr(compared, "_judged", clean_meanwhile)
+    with pytest.raises(GoneError):
+        taken(tables, tmp_path / "logs")
+    monkeypatch.undo()
+    assert {row[1] for row in taken(tables, tmp_path / "logs")} >= set(range(9))
+    assert len(taken(tables, tmp_path / "logs")) == len({row[1] for row in taken(tables, tmp_path / "logs")})
+
+
 def test_a_range_of_a_segment_that_was_cleaned_since_it_was_listed_is_not_read(tmp_path: Path) -> None:
     """Where other batches are in its bytes, they would look like damage."""
     folder = tmp_path / f"{TOPIC}-0"
