@@ -172,7 +172,8 @@ def _told(
     if not chosen:
         return UNKNOWN_CLIENT
     if len(chosen) > 1:
-        is_first = all(writer.subscription == 0 for writer in fitting if writer.client in chosen)
+        wrote = [writer for writer in fitting if writer.client in chosen]
+        is_first = bool(wrote) and all(writer.subscription == 0 for writer in wrote)
         return Told(chosen, ClientCertainty.SEVERAL, FIRST_VERSION_ONLY if is_first else None)
     certainty = ClientCertainty.CERTAIN if len(possible) == 1 else ClientCertainty.LIKELY
     return Told(chosen, certainty, _release(chosen[0], fitting, client_id))

@@ -253,6 +253,7 @@ def test_the_ids_that_members_of_consumer_groups_choose() -> None:
         "mine": "unknown",
     }
     assert {member_id: decide_by_id(member_id, "app").name for member_id in ids} == ids
+    assert decide_by_id("8FVQgfpVAYpXslGxO7At1A", "app").release is None
 
 
 def test_the_clients_of_a_group_are_counted() -> None:
