@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -223,15 +224,19 @@ class GrowingLogs(Source):
         # Of this poll only: brokers may have compacted what an earlier one has read, and the hole that follows.
         gaps = OffsetGaps(from_start=True)
         begins: dict[str, str] = {}
-        newest: dict[str, str] = {}
+        there = defaultdict[str, list[str]](list)
         for file in files:
-            newest[folder_of(file)] = file.segment
+            there[folder_of(file)].append(file.segment)
             # Names of segments are offsets of 20 digits: as texts they are in the order of the log.
             if file.segment.partition(".")[0] <= f"{reached.last.offset:020}":
                 begins[folder_of(file)] = file.segment
         for file in files:
             folder = folder_of(file)
-            position = reached.positions.setdefault(folder, _Position(begins.get(folder, "")))
+            position = reached.positions.get(folder)
+            # Where its segment is gone, compacted into an earlier one, or with a folder that has come back since, it is
+            # looked for again.
+            if position is None or position.segment not in there[folder]:
+                position = reached.positions[folder] = _Position(begins.get(folder, ""))
             if file.segment < position.segment:
                 continue
             if file.segment > position.segment:
@@ -239,7 +244,7 @@ class GrowingLogs(Source):
             # The others stop at the size of the listing: what they say of topics was in the metadata log before.
             size = os.stat(file.path).st_size if place.family is Family.METADATA else file.size
             whole = replace(file, size=size)
-            yield from self._read(place, reached, position, whole, gaps, is_last=file.segment == newest[folder])
+            yield from self._read(place, reached, position, whole, gaps, is_last=file.segment == there[folder][-1])
 
     def _read(
         self, place: LogPlace, reached: _Reached, position: _Position, file: LogFile, gaps: OffsetGaps, *, is_last: bool
