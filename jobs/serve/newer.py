@@ -93,7 +93,7 @@ def with_newer(stored: GroupHistory, newer: GroupHistory) -> GroupHistory:
     rows += max(newer.commit_counts, stored.commit_counts, key=lambda counts: sum(each.records for each in counts))
     topics = newer.topics if newer.topics.partitions else stored.topics
     lost = stored.lost.joined(newer.lost)
-    made = GroupHistory.gather(newer.group_id, newer.own_ms, rows, topics, newer.share_logs, lost)
+    made = GroupHistory.gather(newer.group_id, newer.now_ms, rows, topics, newer.share_logs, lost)
     return replace(made, events=stored.events, ends=stored.ends)
 
 

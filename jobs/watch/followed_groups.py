@@ -473,8 +473,8 @@ class FollowedGroups:
         reported = self.reported.setdefault(key, Reported()) if group is None else group.reported
         rows = list(marked(findings(history, self._limits), self._storms))
         before = dict(reported.findings)
-        yield from reported.changes(key, [row for row in rows if not row.covered], history.now_ms)
-        reported.forget(history.now_ms - REMEMBERED_MS)
+        yield from reported.changes(key, [row for row in rows if not row.covered], history.shares_ms)
+        reported.forget(history.shares_ms - REMEMBERED_MS)
         if group is not None:
             # The cluster is judged from all groups: that is asked again only where this one shows another sign of it.
             self._is_cluster_changed |= group.show(rows, ClusterSigns.of(history))

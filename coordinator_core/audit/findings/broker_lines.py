@@ -19,13 +19,13 @@ from coordinator_core.records import GROUP_LOG, LogPosition
 
 def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for members that went and are still there in the log, one for epochs that it never reached."""
-    lines = not_kept(history.memberships, history.events, history.own_log_reaches)
+    lines = not_kept(history.memberships, history.events, history.has_lasted)
     if lines:
         members = sorted({line.member_id or "" for line in lines})
         there = {row.member_id: row.joined for row in history.memberships if row.left is None}
         detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
         yield _not_kept(history, len(members), detail, lines[0], [there[member] for member in members])
-    epochs = epochs_not_kept(history.epochs, history.lines, history.own_log_reaches)
+    epochs = epochs_not_kept(history.epochs, history.lines, history.has_lasted)
     if epochs:
         line, present = epochs[0]
         count = len({event.epoch for event, _ in epochs})
@@ -43,7 +43,7 @@ def _not_kept(
         count,
         f"{detail}{line.quote}{because}",
         evidence,
-        until_ms=history.own_ms,
+        until_ms=history.now_ms,
         is_open=True,
     )
 
@@ -125,7 +125,7 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
         )
     else:
         kind, threshold = FindingKind.SLOW_REBALANCE, limits.slow_rebalance_ms
-        value = history.own_ms - line.latest_ms
+        value = history.now_ms - line.latest_ms
         took = f"{'' if line.resolution_ms == 1 else 'at least '}{duration(value)}"
         detail = f"a rebalance has taken {took} so far, which began after generation {present.epoch}: {line.reason}"
     if value >= threshold:
@@ -136,7 +136,7 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             [present.opened],
             threshold=threshold,
             since_ms=since_ms,
-            until_ms=history.own_ms,
+            until_ms=history.now_ms,
             is_open=True,
             complete=present.history_complete,
         )

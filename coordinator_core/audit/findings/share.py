@@ -122,10 +122,10 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         row = delivery.current
         if row is None or (row.topic_id, row.partition) not in assigned:
             continue
-        since = _stalled_since(row, history.now_ms, limits.share_stalled_ms)
+        since = _stalled_since(row, history.shares_ms, limits.share_stalled_ms)
         if since is None:
             continue
-        idle = history.now_ms - since.timestamp_ms
+        idle = history.shares_ms - since.timestamp_ms
         standstill = "nothing was written" if since == row.since else "the first unsettled offset stays"
         locked = _locked(row)
         held = f", {counted(locked, 'record')} were locked by members" if locked else ""
@@ -179,7 +179,7 @@ def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
             waiting[row.topic, row.phase].append(row)
     for (topic, phase), rows in waiting.items():
         since = min((row.since for row in rows), key=lambda at: at.timestamp_ms)
-        age = history.now_ms - since.timestamp_ms
+        age = history.shares_ms - since.timestamp_ms
         if age < limits.share_initializing_ms:
             continue
         if phase == SharePhase.DELETING:
@@ -238,7 +238,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     ]
     if left:
         named = first_of([f"{row.topic or row.topic_id}-{row.partition}" for row in left])
-        lacks = f"of a group that is not in {GROUP_LOG}" if history.own_ms == 0 else "that the group has not"
+        lacks = f"of a group that is not in {GROUP_LOG}" if history.now_ms == 0 else "that the group has not"
         detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} {lacks}: {named}"
         yield _orphans(history, detail, [row.since for row in left], in_share_state=True)
 
@@ -263,7 +263,7 @@ def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -
 
 def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePartitionRow) -> bool:
     """Whether the group's whole log, which goes on after the state was written, does not have the share partition."""
-    if history.own_ms == 0:
+    if history.now_ms == 0:
         # A log in which the group would be goes on after its share state began, and does not have the group.
         count = history.topics.partitions.get(GROUP_LOG, 0)
         number = log_partition_of(history.group_id, count) if count else -1
@@ -282,7 +282,7 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
         epoch.history_complete for epoch in history.epochs
     )
     later_ms = history.share_logs.last_ms.get(row.since.partition, 0)
-    return is_seen and is_whole and history.own_ms >= row.since.timestamp_ms and later_ms > gone_ms
+    return is_seen and is_whole and history.now_ms >= row.since.timestamp_ms and later_ms > gone_ms
 
 
 def _has_all(history: GroupHistory, deliveries: Iterable[ShareDelivery]) -> bool:

@@ -69,14 +69,12 @@ NO_SHARE_LOGS = ShareLogs()
 
 @dataclass(frozen=True)
 class GroupHistory:
-    """All that is known about one group, as of ``now_ms``, the last time that its logs show.
+    """All that is known about one group, as of ``now_ms``, the last time that its own log shows.
 
     ``ends_used`` notes what is concluded from the ends of the logs; ``replaced`` makes another history that notes it at
     the same place.
-    ``topics`` are those of then.
-    ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on.
-    ``logs_ms``: the last time of each log, by topic, of workers in two logs. ``deliveries`` sums
-    ``share_partitions`` up. ``lost`` is what the logs of groups lack.
+    ``topics`` are those of then. ``logs_ms``: the last time of each log, by topic, of workers in two logs.
+    ``deliveries`` sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
     ``trails`` are the commits over time, which reports alone read from tables.
     ``events`` are the lines of brokers' application logs about the group and its log partition; what they add is in the
     rows. ``ends`` are the newest end offsets of data partitions that were given.
@@ -99,7 +97,6 @@ class GroupHistory:
     transactions: Sequence[OpenTransaction] = ()
     sizes: Sequence[RecordSize] = ()
     topics: TopicsAtEnd = NO_TOPICS
-    own_ms: Noted[int] = Noted(0)  # noqa: RUF009
     logs_ms: Mapping[str, int] = field(default_factory=dict)
     share_logs: Noted[ShareLogs] = Noted(NO_SHARE_LOGS)  # noqa: RUF009
     lost: LostRecords = NOTHING_LOST
@@ -111,7 +108,7 @@ class GroupHistory:
     def gather(
         cls,
         group_id: str,
-        own_ms: int,
+        now_ms: int,
         rows: Iterable[GatheredRow],
         topics: TopicsAtEnd,
         share_logs: ShareLogs,
@@ -128,11 +125,10 @@ class GroupHistory:
         for row in lost.all_known(rows):
             by_type[type(row)].append(row)
         shares = by_type[SharePartitionRow] or by_type[ShareDelivery]
-        now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
-        if own_ms:
+        if now_ms:
             share_logs = share_logs._replace(groups_ms={})
         witnessed, used = _witnessed(by_type, brokers), UseOfEnds()
-        rebalances = [so_far(row, own_ms, lost) for row in witnessed.rebalances]
+        rebalances = [so_far(row, now_ms, lost) for row in witnessed.rebalances]
         if shares or _goes_on(rebalances, by_type[PartitionCommits], topics.reach):
             used.note()
         return cls(
@@ -161,7 +157,6 @@ class GroupHistory:
                 key=lambda row: (row.topic_id, row.partition),
             ),
             topics=topics,
-            own_ms=own_ms,
             share_logs=share_logs,
             lost=lost,
             events=witnessed.events,
@@ -173,15 +168,18 @@ class GroupHistory:
         known = self.__dict__
         return GroupHistory(**{name: known[name] for name in FIELDS} | changes)
 
-    def has_lasted(self, since_ms: int, least_ms: int) -> bool:
-        """Whether so much time has passed since a time until the logs end."""
+    @property
+    def shares_ms(self) -> int:
+        """The last time of the group's own log and of the state of its shares, which may go on: an idle group writes
+        nothing while its members take records.
+        """
+        return max(self.now_ms, *self.share_logs.last_ms.values(), 0) if self.deliveries else self.now_ms
+
+    def has_lasted(self, since_ms: int, least_ms: int = 0) -> bool:
+        """Whether so much time has passed since a time until the group's own log ends."""
         # Not by the field, which would note that the end itself is used: here it matters only that the log reaches a
         # time.
         return self.ends_used.reaches(self.__dict__["now_ms"], since_ms + least_ms)
-
-    def own_log_reaches(self, time_ms: int) -> bool:
-        """Whether the group's own log goes on until a time."""
-        return self.ends_used.reaches(self.__dict__["own_ms"], time_ms)
 
     def records_read(self, place: Place) -> LogExtent | None:
         """Return what was read of a log partition; None: it is not known."""
@@ -320,8 +318,9 @@ class GroupHistory:
         # A finding counts, so that one more record of the group may change its value wherever it lies.
         lacks = (self.lost.any_within(log, partition, 0, None) for partition in {at.partition for at in evidence})
         complete = complete and min(times, default=0) >= 0 and not any(lacks)
-        begin_ms = min(times) if times else self.now_ms
-        end_ms = self.now_ms if is_open or not times else max(times)
+        now_ms = self.shares_ms if in_share_state else self.now_ms
+        begin_ms = min(times) if times else now_ms
+        end_ms = now_ms if is_open or not times else max(times)
         return make_finding(
             kind,
             value,

@@ -153,7 +153,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         )
         for history in (connect, classic)
     )
-    own_ms = {CONNECT_LOG: connect.own_ms, GROUP_LOG: classic.own_ms}
+    own_ms = {CONNECT_LOG: connect.now_ms, GROUP_LOG: classic.now_ms}
     return GroupHistory.gather(
         classic.group_id,
         last_time(own_ms, (*connect.epochs, *classic.epochs)),
@@ -168,7 +168,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
 def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
     """The rows of one log, as of its own end. A violation does not say of which it is: its time does."""
     last_ms = history.logs_ms.get(CONNECT_LOG if on_kip_848 else GROUP_LOG)
-    ends = {} if last_ms is None else {"now_ms": last_ms, "own_ms": last_ms}
+    ends = {} if last_ms is None else {"now_ms": last_ms}
 
     def rows_of_log(rows: Iterable[Row]) -> list[Row]:
         return [row for row in rows if (row.group_type == GroupType.CONNECT) == on_kip_848]

@@ -117,7 +117,7 @@ def store(location: Path, history: GroupHistory, logs_of_groups: Iterable[str]) 
     logs = [{"cluster": CLUSTER, "log_topic": topic, "log_partition": 0} for topic in logs_of_groups]
     append(location, "group_states", [{**log, "group_id": GROUP} for log in logs])
     append(location, "runs", [{**log, "run_id": "run", "job": "ingest", "records": 100} for log in logs])
-    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "records": 100, "last_ms": history.own_ms}
+    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "records": 100, "last_ms": history.now_ms}
     append(location, "log_ranges", [{**log, **ends} for log in logs])
 
 

@@ -116,7 +116,7 @@ def history(home: Path, group_id: str) -> GroupHistory | None:
 
 def test_a_group_has_a_history_that_a_log_has_records_of(home: Path) -> None:
     known = {name: history(home, name) for name in ("two", "timeless", "shared", "committer")}
-    assert {name: each and each.own_ms for name, each in known.items()} == {
+    assert {name: each and each.now_ms for name, each in known.items()} == {
         **{"two": 250, "timeless": 0, "shared": 400, "committer": 400}
     }
     assert [history(home, name) for name in ("nowhere", "placeless", "only in a broker's log", "two?")] == [None] * 4

@@ -27,9 +27,9 @@ def test_what_is_made_of_a_group_holds_until_the_time_that_its_history_has_noted
         seen["always" if until_ms == ALWAYS else "until" if until_ms else "depends"] += 1
         end_ms = min(until_ms - 1, now_ms + 10_000 * HOUR_MS)
         if now_ms < end_ms:
-            assert page_of(history.replaced(now_ms=end_ms, own_ms=end_ms), LIMITS) == page, history.group_id
+            assert page_of(history.replaced(now_ms=end_ms), LIMITS) == page, history.group_id
         if now_ms < until_ms < ALWAYS:
-            seen["changes"] += page_of(history.replaced(now_ms=until_ms, own_ms=until_ms), LIMITS) != page
+            seen["changes"] += page_of(history.replaced(now_ms=until_ms), LIMITS) != page
     assert (seen["until"], seen["always"], seen["depends"]) == (22, 11, 3)
     assert seen["changes"] > 10
 

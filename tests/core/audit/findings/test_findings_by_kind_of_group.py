@@ -98,7 +98,6 @@ def not_kept(kind: Kind) -> Parts:
     return {
         "memberships": [kind.member("m", at(1))],
         "events": [line._replace(timestamp_ms=at(1).timestamp_ms + DAY)],
-        "own_ms": 2 * DAY,
         "epochs": [kind.epoch(2, at(1))],
     }
 
