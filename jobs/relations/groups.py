@@ -223,7 +223,8 @@ def gathered(
         parts += (row for rows_of_type in by_type.values() for row in rows_of_type)
         logs_ms = {topic: last_ms or 0 for topic, last_ms in own_times}
         own_ms = last_time(logs_ms, by_type[GroupEpochRow])
-        yield GroupHistory.gather(group_id, own_ms, parts, *logs).replaced(logs_ms=logs_ms, ends=ends)
+        of_two = logs_ms if len(logs_ms) > 1 else {}
+        yield GroupHistory.gather(group_id, own_ms, parts, *logs).replaced(logs_ms=of_two, ends=ends)
 
 
 def _events(tables: TableReader) -> dict[str, RowKind]:

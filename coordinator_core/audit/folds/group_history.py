@@ -318,9 +318,10 @@ class GroupHistory:
         # A finding counts, so that one more record of the group may change its value wherever it lies.
         lacks = (self.lost.any_within(log, partition, 0, None) for partition in {at.partition for at in evidence})
         complete = complete and min(times, default=0) >= 0 and not any(lacks)
-        now_ms = self.shares_ms if in_share_state else self.now_ms
-        begin_ms = min(times) if times else now_ms
-        end_ms = now_ms if is_open or not times else max(times)
+        if is_open or not times:  # only now: to read the end of a log is to use it
+            end_ms = self.shares_ms if in_share_state else self.now_ms
+        else:
+            end_ms = max(times)
         return make_finding(
             kind,
             value,
@@ -331,7 +332,7 @@ class GroupHistory:
             group_type=self.group_type,
             level=level,
             subject=subject,
-            since_ms=begin_ms if since_ms is None else since_ms,
+            since_ms=min(times, default=end_ms) if since_ms is None else since_ms,
             until_ms=end_ms if until_ms is None else until_ms,
             is_open=is_open,
             log_topic=log,

@@ -226,10 +226,7 @@ def test_what_is_open_in_a_log_lasts_until_that_log_ends() -> None:
         epochs=[epoch(6, at(20), group_type="CONNECT", is_open=True), epoch(1, at(30), group_type="CLASSIC")],
         logs_ms={CONNECT_LOG: 90_000, GROUP_LOG: 50_000},
     )
-    assert {part.group_type: part.now_ms for part in by_log(history)} == {
-        "CONNECT": 90_000,
-        "CLASSIC": 50_000,
-    }
+    assert {part.group_type: part.now_ms for part in by_log(history)} == {"CONNECT": 90_000, "CLASSIC": 50_000}
 
 
 @pytest.mark.parametrize(
