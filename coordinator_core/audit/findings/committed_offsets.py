@@ -29,8 +29,8 @@ from coordinator_core.records import GROUP_LOG, LogPosition
 
 MINUTE_MS = 60_000
 OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
-NAMING_TOPICS = frozenset((GroupType.CLASSIC, GroupType.CONSUMER))
-"""Types of groups whose members say what they read, and that commit offsets."""
+COMMITTING = frozenset((GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS))
+"""Types of groups that commit offsets."""
 
 COMMIT_BYTES: Final = 37
 """Bytes of a commit's record in a batch, at least, without the names of group and topic: 10 in the key (type,
@@ -194,16 +194,19 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 class _Readers:
     """Who was in a group, and what they read. While it has members, brokers remove what was committed for topics that
     none of them subscribes to, after the retention (KIP-211) or as asked (KIP-496): a topic that a group no longer
-    reads ends so. What a streams group reads is in its topology, and not in its members.
+    reads ends so. What a streams group reads is in its topology, of which brokers leave the repartition topics out.
     """
 
     def __init__(self, history: GroupHistory) -> None:
         there: dict[str | None, list[tuple[LogPosition, LogPosition | None]]] = defaultdict(list)
-        for row in history.memberships if any(commit.removals for commit in history.commits) else ():
-            if row.group_type in NAMING_TOPICS:
-                for topic in (None, *row.subscribed_topics):
-                    there[topic].append((row.joined, row.left))
         topics = {commit.topic for commit in history.commits if commit.removals}
+        internal = [
+            name for name in topics if name.startswith(f"{history.group_id}-") and name.endswith("-repartition")
+        ]
+        for row in history.memberships if topics else ():
+            if row.group_type in COMMITTING:
+                for topic in (None, *(internal if row.group_type == GroupType.STREAMS else row.subscribed_topics)):
+                    there[topic].append((row.joined, row.left))
         for each in history.assignments if topics else ():
             if each.kind == "current" and each.topic in topics:
                 there[each.topic].append((each.since, each.until))

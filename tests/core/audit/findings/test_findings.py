@@ -738,7 +738,11 @@ def test_nobody_misses_an_offset_of_a_topic_that_the_group_no_longer_reads() -> 
     assert values(memberships=[other], assignments=[assignment("m1", 0, at(40))]) == [1]
     assert values(memberships=[other, member("m2", at(40), at(60))]) == [1], "before Kafka 2.1"
     assert values(memberships=[other._replace(left=at(40))]) == [1], "the group was empty"
-    assert values(memberships=[other._replace(group_type="STREAMS")]) == [1], "its topology tells what it reads"
+    streams = other._replace(group_type="STREAMS")
+    assert values(memberships=[streams]) == [], "its topology does not read it any more"
+    assert values(gone._replace(topic="g-x-repartition"), memberships=[streams]) == [1], (
+        "brokers do not count it as read"
+    )
     assert values(gone._replace(last=at(90)), memberships=[other]) == [1], "it was read again, from nowhere"
 
 
