@@ -10,6 +10,7 @@ from coordinator_core.audit.finding_rows import rests_on_share_state
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import GROUP_LOG
+from coordinator_core.wire.batch_format import ENDS_WITHIN
 from jobs.checks import gated
 from jobs.checks.gates import Gate
 from jobs.relations import gaps, given_partitions
@@ -56,7 +57,7 @@ Part = dict[str, Mapping[str, float | None]]
 LEDGER: Final = """
 SELECT cluster, sum(unbalanced) AS unbalanced_partitions,
   sum(CASE WHEN taken = 1 AND done = 0 THEN 1 ELSE 0 END) AS undecoded_runs,
-  CASE WHEN sum(records) > 0 THEN CAST(sum(quarantined) AS DOUBLE) / sum(records) END AS quarantine_rate
+  sum(quarantined) AS quarantined, sum(records) AS records
 FROM (
   SELECT cluster, run_id,
     sum(CASE WHEN job = 'decode' AND records <> decoded + quarantined + control THEN 1 ELSE 0 END) AS unbalanced,
@@ -110,12 +111,18 @@ def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Me
     reader = tables.engine()
     ledger = list(reader.rows(LEDGER))
     parts: Part = {
-        name: {row["cluster"]: row[name] for row in ledger}
-        for name in ("unbalanced_partitions", "undecoded_runs", "quarantine_rate")
+        name: {row["cluster"]: row[name] for row in ledger} for name in ("unbalanced_partitions", "undecoded_runs")
+    }
+    # A copy of a file that a broker writes to ends within a batch: nothing is wrong with its records.
+    cut_off = _quarantined(reader, ENDS_WITHIN)
+    parts["quarantine_rate"] = {
+        row["cluster"]: (row["quarantined"] - (cut_off.get(row["cluster"]) or 0)) / row["records"]
+        for row in ledger
+        if row["records"]
     }
     counts = gated.count(reader, _gates(reader, settings, now.date(), since), chosen.findings)
     parts |= {name: {cluster: of.total() for cluster, of in each.items()} for name, each in counts.items()}
-    parts |= _gaps(reader) | _unknown_types(reader)
+    parts |= _gaps(reader) | {"unknown_types": _quarantined(reader, UNKNOWN_TYPE)}
     parts |= _placement(reader, chosen.offsets_partitions) | _freshness(reader, now)
     parts["absent_partitions"] = given_partitions.absent(reader, OFFSETS_TOPIC, chosen.offsets_partitions)
     clusters = [row["cluster"] for row in ledger]
@@ -187,12 +194,12 @@ def _gaps(reader: TableReader) -> Part:
     return dict(sums)
 
 
-def _unknown_types(reader: TableReader) -> Part:
+def _quarantined(reader: TableReader, why: str) -> dict[str, float | None]:
+    """Return how many rows are in quarantine for a reason, a pattern in lower case, by cluster."""
     if not reader.exists("quarantine"):
         return {}
-    condition = f"regexp_like(lower(reason), '{UNKNOWN_TYPE}')"
-    count = f"SELECT cluster, count(*) AS value FROM $quarantine WHERE {condition} GROUP BY cluster"
-    return {"unknown_types": _by_cluster(reader, count)}
+    condition = f"regexp_like(lower(reason), '{why}')"
+    return _by_cluster(reader, f"SELECT cluster, count(*) AS value FROM $quarantine WHERE {condition} GROUP BY cluster")
 
 
 def _by_cluster(reader: TableReader, sql: str, **values: Value) -> dict[str, float | None]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from coordinator_core.errors import GoneError, InputError
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs import nightly_run, settings
-from jobs.checks import suites, validation
+from jobs.checks import measures, suites, validation
 from jobs.pipeline import compared, decode, ingest, replay
 from jobs.pipeline.decode_arrow import TYPED
 from jobs.queries.from_logs.given import given_logs
@@ -263,6 +264,19 @@ def test_bytes_that_end_a_copy_again_are_taken_once(tmp_path: Path, monkeypatch:
     write_segment(log, [batch(0), batch(3)])
     assert [row[2] for row in taken(tables, tmp_path)] == ["record"] * 6 + ["damaged"]
     assert slow == []
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_copy_that_ends_within_a_batch_has_lost_nothing_unless_the_log_goes_on(tmp_path: Path, goes_on: bool) -> None:
+    log, tables = tmp_path / f"{TOPIC}-0", Tables(None, str(tmp_path / "tables"))
+    write_segment(log, [batch(0), batch(3)[:40]])
+    if goes_on:
+        write_segment(log, [batch(6)], 6)
+    taken(tables, tmp_path)
+    decode.run(tables)
+    (row,) = measures.measure(tables, datetime.now(UTC), settings.load(environment={}), "").rows
+    # The records themselves do not decode; the end of the file is none.
+    assert (row["quarantine_rate"], row["damaged_offsets"]) == ((6 / 7, 3) if goes_on else (3 / 4, 0))
 
 
 @pytest.mark.parametrize("changed", ["first", "border", "place"])
