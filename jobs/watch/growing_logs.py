@@ -179,7 +179,7 @@ class GrowingLogs(Source):
             for (topic, partition), group in groupby(logs, key=lambda log: (log.topic, log.partition))
             if (some := list(group)) and any(not log.is_snapshot for log in some)
         ]
-        gone, self._gone = self._gone, self._reached.keys() - dict(by_place).keys()
+        gone, self._gone = self._gone, (self._reached.keys() | self._former.keys()) - dict(by_place).keys()
         for place in sorted(self._gone - gone):
             self._warn(f"{place}: its folder is not there any more, and nothing else of it is read until it is")
         is_gone = False

@@ -22,7 +22,9 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
+from jobs.watch.followed_log import LastRow, Reached
 from jobs.watch.growing_logs import LISTING_S, SILENT_S, GrowingLogs
+from jobs.watch.new_rows import LogPlace
 from tests.core.wire.segments import records
 from tests.jobs.logs import batch, write_segment
 from tests.jobs.sources.test_topics import FOLDER, topic, write_snapshot
@@ -256,6 +258,16 @@ def test_a_partition_whose_folder_goes_is_told_and_goes_on_in_another(tmp_path: 
     segment.file.parent.mkdir(parents=True)
     assert segment.read(b"".join(BATCHES)) == [6, 7, 8, 9, 10, 11]
     assert len(segment.warned) == 1
+
+
+def test_a_partition_that_went_while_no_watch_ran_is_told(tmp_path: Path) -> None:
+    segment = Segment(tmp_path)
+    gone = LogPlace("__consumer_offsets", Family.GROUP, 7)
+    segment.source.begin({gone: Reached(LastRow(5, 1, 2), from_start=True)})
+    assert segment.read(b"".join(BATCHES)) == list(range(12))
+    assert segment.warned == [
+        "__consumer_offsets-7: its folder is not there any more, and nothing else of it is read until it is"
+    ]
 
 
 def test_a_segment_that_another_file_replaced_goes_on_behind_what_was_read(tmp_path: Path) -> None:
