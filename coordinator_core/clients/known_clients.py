@@ -118,6 +118,12 @@ def clients_named(name: str) -> tuple[KnownClient, ...]:
     return () if name == ClientCertainty.UNKNOWN else tuple(map(KnownClient, name.split(" or ")))
 
 
+def notices_within_ms(name: str, usual_ms: int) -> int:
+    """Return within which time a leader sees new partitions, by its ``Told.name``: ``usual_ms`` of most clients."""
+    clients = clients_named(name) or tuple(KnownClient)
+    return max(usual_ms, *(REFRESHES_RARELY.get(client, 0) for client in clients))
+
+
 def count_text(names: Iterable[str]) -> str:
     """Return how many of the names (``Told.name``) each client has, the most frequent first: ``3 java, 1 kafka-go``."""
     counts = Counter(sorted(names))
@@ -168,6 +174,8 @@ LEAVES_IF_NOT_POLLED: Final = frozenset((_JAVA, _RDKAFKA, KnownClient.KAFKA_PYTH
 """Clients that leave once their application has not polled for max.poll.interval.ms, which they send as their rebalance
 timeout (KIP-62).
 """
+REFRESHES_RARELY: Final[Mapping[KnownClient, int]] = {_SARAMA: 600_000}
+"""After so long (ms) a leader asks for its topics again by default, of clients that are slower than others."""
 KEEPS_LAST_ENTRY: Final = frozenset((_FRANZ_GO, _SARAMA, KnownClient.KAFKA_GO, KnownClient.KAFKAJS))
 """Clients that, of a topic that their assignment lists several times, keep the last entry; others put them together."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
+from coordinator_core.clients.known_clients import UNKNOWN_CLIENT, notices_within_ms
 from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import reason
@@ -253,8 +254,11 @@ def _all_units(history: GroupHistory, present: GroupEpochRow, limits: Thresholds
             noun = f"tasks of subtopology {subtopology}"
             yield _Units(f"subtopology {subtopology}", count, noun, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
-        # Of new partitions a classic group hears only when its leader refreshes its metadata.
-        notice_ms = limits.slow_rebalance_ms + (limits.metadata_age_ms if history.group_type == "CLASSIC" else 0)
+        notice_ms = limits.slow_rebalance_ms
+        if history.group_type == "CLASSIC":
+            # Of new partitions it hears only when its leader refreshes its metadata.
+            leader = next((row.client for row in members if row.member_id == present.leader), "")
+            notice_ms += notices_within_ms(leader or UNKNOWN_CLIENT.name, limits.metadata_age_ms)
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
             count = history.topics.fewest_partitions(topic, history.has_lasted, notice_ms)

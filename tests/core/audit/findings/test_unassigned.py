@@ -276,6 +276,19 @@ def test_a_classic_group_has_the_age_of_metadata_to_notice_new_partitions() -> N
     assert of(due_ms + 9, older) == of(due_ms)
 
 
+@pytest.mark.parametrize(
+    ("client", "minutes"), [("sarama", 10), ("java or sarama", 10), ("unknown", 10), ("kafkajs", 5)]
+)
+def test_a_leader_may_be_of_a_client_that_asks_for_its_topics_less_often(client: str, minutes: int) -> None:
+    log = GroupLog().write(generation(1, {"a": classic({"in": [0, 1, 2]})}))
+    known = topics((0, IN), (log.time_ms + 1, Topic("in", A, 5)))
+    due_ms = log.time_ms + 1 + minutes * 60_000 + LIMITS.slow_rebalance_ms
+    for now_ms, count in ((due_ms - 1, 0), (due_ms, 1)):
+        history = GroupHistory.gather("g", now_ms, log.rows(known), TopicsAtEnd.of(known), NO_SHARE_LOGS)
+        history = history.replaced(memberships=[row._replace(client=client) for row in history.memberships])
+        assert len([row for row in findings(history, LIMITS) if row.kind in PROBLEMS]) == count
+
+
 def test_partitions_that_were_there_before_the_topic_grew_have_had_no_owner_since_the_generation() -> None:
     log = GroupLog().write(generation(1, {"a": classic({"in": [0, 1]})}))
     known = topics((0, IN), (log.time_ms + 1, Topic("in", A, 5)))
