@@ -121,7 +121,7 @@ class FindingKind(StrEnum):
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "any",
         "Partitions or tasks have no owner although the group has members: it is stable, or was not stable for "
             "slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Those of a new or grown topic count "
-            "after slow_rebalance_ms, in classic groups audit.metadata_age_ms later.",
+            "after slow_rebalance_ms, in classic groups audit.metadata_age_ms later (10 minutes if sarama may lead).",
         "Nobody reads these partitions: their records wait, and may be deleted by retention unread.",
         "Run `describe GROUP`; let a member subscribe to the topic, or start the member that should have them.",
         "Proven as of the end of the log.")
@@ -178,7 +178,8 @@ class FindingKind(StrEnum):
         "Proven by end offsets that were read later than the commit.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
         "Committed offsets were removed while the group or the topic still existed, other than those of a topic that "
-            "no member reads. A notice, if the metadata log does not show whether the topic was deleted.",
+            "no member reads. A notice, if nobody has read it since, or if the metadata log does not show whether the "
+            "topic was deleted.",
         "Consumers restart at auto.offset.reset: records are lost (latest) or read again (earliest).",
         "Raise offsets.retention.minutes on the brokers; keep a member in the group, or commit again.",
         "Proven that the offsets were removed; that it was by retention is likely.")

@@ -163,10 +163,12 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield offsets that were removed while the group and the topic still existed, by topic."""
     removed: dict[str, list[Removal]] = defaultdict(list)
     partitions: Counter[str] = Counter()
-    may_miss = _Readers(history).may_miss
+    readers = _Readers(history)
     for commit in history.commits:
         expired_ones = [
-            removal for removal in commit.removals if removal.how.startswith(OR_EXPIRED) and may_miss(commit, removal)
+            removal
+            for removal in commit.removals
+            if removal.how.startswith(OR_EXPIRED) and readers.may_miss(commit, removal)
         ]
         removed[commit.topic] += expired_ones
         partitions[commit.topic] += bool(expired_ones)
@@ -180,13 +182,15 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             of_topic = (commit for commit in history.commits if commit.topic == topic)
             detail += cut_text(of_topic, attrgetter("more_removals"))
             with_topic = [removal.how.endswith(OR_WITH_TOPIC) for removal in removals]
+            are_back = any(readers.are_back(topic, removal.at) for removal in removals)
+            detail += "" if are_back else "; nobody has read the topic since"
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 number,
                 detail,
                 [removal.at for removal in removals],
                 subject=topic,
-                level=Level.NOTICE if all(with_topic) else None,
+                level=Level.NOTICE if all(with_topic) or not are_back else None,
                 complete=not any(with_topic),
             )
 
@@ -211,6 +215,9 @@ class _Readers:
             if each.kind == "current" and each.topic in topics:
                 there[each.topic].append((each.since, each.until))
         self._spans = {topic: OffsetSpans.of(spans) for topic, spans in there.items()}
+        self._committed = dict[str, int]()
+        for commit in history.commits:
+            self._committed[commit.topic] = max(self._committed.get(commit.topic, -1), commit.last.offset)
 
     def may_miss(self, commit: PartitionCommits, removal: Removal) -> bool:
         """Whether a member may have to begin without an offset: the group reads the topic, or did so later, or had no
@@ -219,6 +226,14 @@ class _Readers:
         at = removal.at.offset
         is_read, has_members = (self._spans.get(topic, OffsetSpans()).any_at(at) for topic in (commit.topic, None))
         return is_read or commit.last.offset > at or not has_members
+
+    def are_back(self, topic: str, at: LogPosition) -> bool:
+        """Whether somebody reads a topic, or commits for it, after its offsets were removed. Those that a group leaves
+        behind that is no longer used expire as they should.
+        """
+        spans = self._spans.get(topic, OffsetSpans())
+        is_read_again = bool(spans.begins) and spans.begins[-1] > at.offset
+        return is_read_again or spans.any_at(at.offset) or self._committed[topic] > at.offset
 
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

@@ -59,7 +59,7 @@ def test_a_planned_restart_that_harmed_nobody_is_a_notice() -> None:
     found = listed(findings_of_cluster(group_histories(logs, lambda _: None), LIMITS, all_shown))
     (away,) = [row for row in found if row.kind == FindingKind.COORDINATOR_AWAY]
     assert (away.level, away.group_id, away.value, away.subject) == (Level.NOTICE, None, 22_953, "broker 1")
-    assert [row.level for row in found[: found.index(away)]] == [Level.ALARM, Level.WARNING]
+    assert [row.level for row in found[: found.index(away)]] == [Level.WARNING]
     assert "was shut down by plan (fenced at 2026-11-21T10:" in away.detail
     assert not away.is_open
 

@@ -961,6 +961,18 @@ def test_targets_with_an_error_of_the_assignor_are_found() -> None:
     assert found(FindingKind.ASSIGNOR_FAILED, epochs=epochs[:1]) == []
 
 
+def test_offsets_of_a_group_that_nobody_uses_any_more_expire_as_they_should() -> None:
+    def told(*rows: PartitionCommits, **parts: Any) -> tuple[str, bool]:
+        (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=list(rows), **parts)
+        return row.level, row.detail.endswith("; nobody has read the topic since")
+
+    gone = commits(last=at(20), offset=None, removals=(Removal(at(50), 5, "expired"),))
+    assert told(gone) == told(gone, memberships=[member("m", at(60), subscribed_topics=("u",))]) == ("notice", True)
+    for back in (at(40), at(60)):
+        assert told(gone, memberships=[member("m", back, at(70), subscribed_topics=("t",))]) == ("alarm", False)
+    assert told(gone, commits(partition=1, last=at(60))) == ("alarm", False)
+
+
 def test_offsets_that_surely_expired_are_told_from_those_that_may_have() -> None:
     ways = ("expired", "expired or deleted", "expired or deleted")
     removed = [commits(partition=number, removals=(Removal(at(50), 5, how),)) for number, how in enumerate(ways)]
@@ -972,7 +984,7 @@ def test_offsets_that_may_have_gone_with_their_topic_are_not_certainly_expired()
     """Where the metadata log does not show the time, the topic may have been deleted."""
 
     def removed(reach: TopicReach, how: str) -> tuple[str, list[tuple[bool, str]]]:
-        row = commits(topic="t")._replace(removals=(Removal(at(100), 5, how),))
+        row = commits(topic="t", last=at(150))._replace(removals=(Removal(at(100), 5, how),))
         history = GroupHistory.gather("g", 200_000, [row], TopicsAtEnd({"t": 1}, reach), NO_SHARE_LOGS)
         rows = [row for row in findings(history, LIMITS) if row.kind == FindingKind.OFFSETS_EXPIRED]
         return history.commits[0].removals[0].how, [(row.history_complete, row.level) for row in rows]
