@@ -96,6 +96,7 @@ class OffsetGaps:
         self._is_compacted = is_compacted
         self._repeats = _Repeats()
         self._damage: Damage | None = None
+        self._unreadable: list[Damage] = []
         self._last = self._end = -1
         self._commits = self._commits_at_hole = 0
         self._is_blind = False
@@ -113,7 +114,10 @@ class OffsetGaps:
 
         A file that ends in the middle of a batch explains nothing of what is damaged before it.
         """
-        if self._damage is None or self._damage.kind is DamageKind.TRUNCATED:
+        if damage.kind is DamageKind.FORMAT and damage.base_offset >= 0:
+            # Its CRC is right, so that its offsets are. It may come before the rows in front of it.
+            self._unreadable.append(damage._replace(last_offset=max(damage.base_offset, damage.last_offset)))
+        elif self._damage is None or self._damage.kind is DamageKind.TRUNCATED:
             self._damage = damage
         elif damage.kind is not DamageKind.TRUNCATED:
             self._damage = self._damage._replace(last_offset=max(self._damage.last_offset, damage.last_offset))
@@ -158,6 +162,7 @@ class OffsetGaps:
         self._last, self._end = max(self._last, int(offset.max())), max(self._end, int(end.max()))
         self._is_blind = bool(blind[-1])
         self._damage = None  # damage lies before the first of these rows, and explains no later hole
+        self._unreadable = [damage for damage in self._unreadable if damage.last_offset > self._last]
         return gaps
 
     def finish(self) -> None:
@@ -171,6 +176,10 @@ class OffsetGaps:
             first = self._last + 1
             self._missing(first, max(first, damage.last_offset))
             self.lost.append(LostOffsets(first, max(first, damage.last_offset), GapCause.DAMAGED))
+        for batch in self._unreadable:
+            self._missing(batch.base_offset, batch.last_offset)
+            self.lost.append(LostOffsets(batch.base_offset, batch.last_offset, GapCause.DAMAGED))
+        self._unreadable.clear()
 
     def note_missing_end(self) -> None:
         """Records are missing behind the last row, of a log that is at its end; nothing tells how many."""
@@ -222,7 +231,8 @@ class OffsetGaps:
     def _note_lost(self, low: int, high: int, *, is_next: bool) -> bool:
         """Whether the offsets between two batches are lost; then they are noted. ``is_next``: before the next row."""
         repeat = self._repeats.first
-        if is_next and self._damage is not None:
+        is_unreadable = any(batch.base_offset <= high and batch.last_offset >= low for batch in self._unreadable)
+        if is_unreadable or (is_next and self._damage is not None):
             cause = GapCause.DAMAGED
         elif not self._is_compacted or (repeat is not None and repeat <= high) or (low == 0 and not self._from_start):
             cause = GapCause.MISSING

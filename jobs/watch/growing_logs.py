@@ -264,7 +264,7 @@ class GrowingLogs(Source):
                 if damages:
                     yield from _given(place, reached, rows)
                     rows = []
-                    self._lose(reached, file, damages)
+                    self._lose(reached, file, damages, gaps)
                 if reached.known is not None:
                     self._compare(place, reached, part)
                 new, known = [row for row in log_rows(part) if row.offset > reached.last.offset], len(gaps.lost)
@@ -289,10 +289,11 @@ class GrowingLogs(Source):
         if damages and is_last:
             self._wait(position, file, damages[0])
         elif damages:
-            self._lose(reached, file, damages)
+            self._lose(reached, file, damages, gaps)
 
-    def _lose(self, reached: _Reached, file: LogFile, damages: list[Damage]) -> None:
+    def _lose(self, reached: _Reached, file: LogFile, damages: list[Damage], gaps: OffsetGaps) -> None:
         for damage in damages:
+            gaps.note_damage(damage)
             self._warn(f"{file.name} at byte {damage.position}: {damage.cause} ({damage.size} bytes left out)")
         damages.clear()
         reached.is_lost = True

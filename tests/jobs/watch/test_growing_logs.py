@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
+import crc32c
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
@@ -20,6 +21,7 @@ from coordinator_core.records import Family, LogPosition
 from coordinator_core.wire.batch_writer import encode_batch
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
+from jobs.sources.log_reader import LogReader
 from jobs.watch import followed_groups, growing_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
 from jobs.watch.followed_log import LastRow, Reached
@@ -320,10 +322,23 @@ def test_a_segment_that_goes_between_listing_and_reading_is_found_where_it_went(
     assert max(offsets) > int(gone.stem)
 
 
+def with_wrong_crc(batch: bytes) -> bytes:
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+def with_another_count(batch: bytes) -> bytes:
+    """Of 77 records, with the right CRC."""
+    data = batch[:57] + (77).to_bytes(4, "big") + batch[61:]
+    return data[:17] + crc32c.crc32c(data[21:]).to_bytes(4, "big") + data[21:]
+
+
+@pytest.mark.parametrize("damage", [with_wrong_crc, with_another_count])
 @pytest.mark.parametrize("polls", [1, 2], ids=["at once", "in two polls"])
-def test_what_a_damaged_batch_had_is_lost_between_its_neighbours(tmp_path: Path, polls: int) -> None:
+def test_what_a_damaged_batch_had_is_lost_between_its_neighbours(
+    tmp_path: Path, polls: int, damage: Callable[[bytes], bytes]
+) -> None:
     batches = [encode_batch(records(first, 3)) for first in (0, 3, 6)]
-    damaged = batches[1][:-1] + bytes([batches[1][-1] ^ 1])
+    damaged = damage(batches[1])
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()
     groups, source = followed(lambda _: None), GrowingLogs([tmp_path], lambda _: None)
@@ -333,6 +348,16 @@ def test_what_a_damaged_batch_had_is_lost_between_its_neighbours(tmp_path: Path,
             groups.feed(new)
     (log,) = groups.logs.values()
     assert log.lost == [(3, 5), (8, 8)], "record 8 has no key"
+    reader = LogReader(find_logs([tmp_path]), lambda _: None)
+    assert [rows.column("offset").to_pylist() for rows in reader.batches()] == [[0, 1, 2], [6, 7, 8]]
+    assert reader.gaps.lost == [(3, 5, "damaged")]
+
+
+def test_what_a_damaged_batch_at_the_end_had_is_lost(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [BATCHES[0], with_another_count(BATCHES[1])])
+    reader = LogReader(find_logs([tmp_path]), lambda _: None)
+    assert [rows.column("offset").to_pylist() for rows in reader.batches()] == [[0, 1, 2]]
+    assert reader.gaps.lost == [(3, 5, "damaged")]
 
 
 def test_a_segment_that_is_missing_is_lost_and_not_compacted(tmp_path: Path) -> None:
