@@ -54,8 +54,9 @@ def test_each_kind_of_input_is_made_and_read(tmp_path: Path) -> None:
             given = make_input(tmp_path / "simulated", seed)
             assert try_input(given, tmp_path / "input", LIMITS) is None
             tried.setdefault(given.kind, set()).add(given.command[0])
-    assert {LOG, *KINDS} <= set(tried)
-    assert len(tried[LOG]) > 5
+            if {LOG, *KINDS} <= set(tried) and len(tried[LOG]) > 5:
+                return
+    pytest.fail(f"not all of {[LOG, *KINDS]} were made, or few commands read logs: {tried}")
 
 
 def test_the_corpus_is_there() -> None:

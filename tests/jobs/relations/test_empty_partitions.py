@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import pytest
 
 from coordinator_core.groups.certainty import LogGaps
 from jobs.queries.from_logs.answers import replay
@@ -17,10 +17,15 @@ EMPTY = 2
 """The partition of the samples that has an empty segment."""
 
 
-def test_share_state_at_a_moment_that_a_log_does_not_reach_is_not_certain(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> FolderReader:
+    place = tmp_path_factory.mktemp("tables")
+    StoredTables(ThisProcess(), place, [[SAMPLE_LOGS]])
+    return FolderReader(str(place))
+
+
+def test_share_state_at_a_moment_that_a_log_does_not_reach_is_not_certain(tables: FolderReader) -> None:
     """When the moment was is not known: share state has no offsets in common with the logs of groups."""
-    StoredTables(ThisProcess(), tmp_path, [[SAMPLE_LOGS]])
-    tables = FolderReader(str(tmp_path))
     found = []
     for offsets in ({1: 400}, {1: 400, EMPTY: 10}):
         moment = AsOf(offsets=offsets)
@@ -34,9 +39,7 @@ def test_share_state_at_a_moment_that_a_log_does_not_reach_is_not_certain(tmp_pa
     assert found == [(True, False), (False, True)]
 
 
-def test_a_log_without_a_record_does_not_reach_a_moment(tmp_path: Path) -> None:
-    StoredTables(ThisProcess(), tmp_path, [[SAMPLE_LOGS]])
-    tables = FolderReader(str(tmp_path))
+def test_a_log_without_a_record_does_not_reach_a_moment(tables: FolderReader) -> None:
     for number, expected in ((EMPTY, LogGaps(9, 9)), (7, None)):
         moment = AsOf(offsets={number: 10})
         stored, replayed = StoredMoment(tables, CLUSTER, moment), replay(find_logs([SAMPLE_LOGS]), moment, print)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.tables import publication, working_copy
@@ -280,7 +280,6 @@ def test_a_copy_that_is_too_large_is_left_to_spark(catalog: Tables, tmp_path: Pa
 
 @pytest.mark.parametrize("patch", [lambda patched: None, all_is_large], ids=["small", "large"])
 def test_columns_of_a_user_stay(
-    spark: SparkSession,
     catalog: Tables,
     there: Path,
     tmp_path: Path,
@@ -288,8 +287,9 @@ def test_columns_of_a_user_stay(
     patch: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
     patch(monkeypatch)
-    spark.sql(f"ALTER TABLE {SCHEMA}.dumped_files ADD COLUMNS (owner STRING)")
-    spark.sql(f"UPDATE {SCHEMA}.dumped_files SET owner = 'me'")
+    changed = DeltaTable(str(there / DUMPED_FILES.name))
+    changed.alter.add_columns([Field("owner", "string")])
+    changed.update(updates={"owner": "'me'"})
     with alone(catalog):
         copy = renewed(catalog, tmp_path / "copy")
         copy.tables.merge(DUMPED_FILES, few(DUMPED_FILES, files(a=2)), {"size": "s.size"})
