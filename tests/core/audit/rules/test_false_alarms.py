@@ -9,9 +9,11 @@ import pytest
 
 from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.rules import Rule
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
 from tests.core.builders import GroupLog, at_once, classic_member, consumer_member, without_times
+from tests.core.cluster.test_metadata_log import Log, supporting
 from tests.core.coordinator.transcript_connect import GROUP, played
 from tests.core.history.logs import A, existing
 from tests.core.whole_log import judge
@@ -203,6 +205,23 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
 @pytest.mark.parametrize("make", FALSE_ALARMS, ids=lambda make: make.__name__)
 def test_no_rule_fires(make: Callable[[GroupLog], Records]) -> None:
     assert list(judge(make(GroupLog()), Group("g", from_start=True), WHOLE)) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "rules"),
+    [
+        (a_target_is_computed_beside_the_heartbeats, {Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS}),
+        (a_task_warms_up_before_it_moves, {Rule.ASSIGNED_OUTSIDE_TARGET, Rule.ASSIGNED_NOT_THE_TARGET}),
+    ],
+)
+def test_what_brokers_after_4_4_do_is_a_fault_of_those_before(
+    make: Callable[[GroupLog], Records], rules: set[Rule]
+) -> None:
+    """The levels that brokers support tell of which release they are; 34 is a level after 4.4."""
+    for level, broken in ((33, rules), (34, set())):
+        topics = Log().batch(supporting(1, level)).history()
+        found = judge(make(GroupLog()), Group("g", from_start=True), WHOLE, topics=topics)
+        assert {violation.rule for violation in found} == broken
 
 
 # --- beyond a gap ----------------------------------------------------------------------------------------------------
