@@ -71,7 +71,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Divide the tests among processes by file, for the fixtures of modules, but those with Spark go to two processes.
 
     Each session takes a start, and compiles again what others have compiled. But Spark mostly waits: with one process
-    the others ended long before it. One process fills the tables of the samples, and has the tests that read them.
+    the others ended long before it. One process fills the tables of the samples, and has the tests that read them, and
+    those of the pipeline.
     """
     from xdist.scheduler import LoadFileScheduling
 

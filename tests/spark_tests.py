@@ -16,6 +16,9 @@ from tests.shared_data import ROOT
 SHARED_FIXTURES = ("sample", "spark")
 """The fixtures of ``tests/jobs/conftest.py`` that need the session; the first one a test has names its process."""
 
+BESIDE_SAMPLE = ROOT / "tests" / "jobs" / "pipeline"
+"""Whose tests share the process of ``sample``, whichever fixture they have: then both take as long."""
+
 
 @cache
 def spark_tests() -> Mapping[str, str]:
@@ -38,4 +41,5 @@ def _of_file(file: Path) -> Iterator[tuple[str, str]]:
 
     for name in asked:
         if name.startswith("test_") and (shared := shared_by(name)):
-            yield name, min(shared, key=SHARED_FIXTURES.index)
+            beside = {"sample"} if file.is_relative_to(BESIDE_SAMPLE) else set()
+            yield name, min(shared | beside, key=SHARED_FIXTURES.index)
