@@ -174,7 +174,7 @@ def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certaint
     )
     nothing_else = gaps.proves(keys.ended, is_followed=bool(keys.followed))
     proven = frozenset(keys.present) - unknown
-    state = _proven_state(group.state, proven, unknown, nothing_else=nothing_else)
+    state = _proven_state(group.state, proven, unknown, has_only_offsets=nothing_else and not keys.has_unread)
     if state is not None:
         # Keys of other types are those of another life under this id: they say nothing of the state that is shown.
         unknown = frozenset(key for key in unknown if key.type in _types(state))
@@ -210,11 +210,11 @@ def _shown_keys(state: GroupState | None) -> Iterator[RecordKey]:
 
 
 def _proven_state(
-    state: GroupState | None, proven: frozenset[RecordKey], unknown: frozenset[RecordKey], *, nothing_else: bool
+    state: GroupState | None, proven: frozenset[RecordKey], unknown: frozenset[RecordKey], *, has_only_offsets: bool
 ) -> GroupState | None:
     """What is left of the state without what is unknown; a group with only offsets counts if it was nothing else."""
     if isinstance(state, ClassicGroup) and state.generation is None:
-        return state if nothing_else else None
+        return state if has_only_offsets else None
     if state is None or not any(key.type in _types(state) for key in proven):
         return None
     if isinstance(state, ClassicGroup):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.groups.certainty import CommitRecords, LogGaps, record_key
+from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, KNOWN_IN_PART, POSSIBLY_THERE, Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.groups.owners import UNKNOWN, possible_owners
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.builders import GroupLog
 
 COMPACTED = LogGaps(missing=10, at_end=False)
@@ -125,6 +126,18 @@ def test_the_end_of_a_group_ends_all_its_keys() -> None:
 def test_what_is_lost_may_have_ended_a_group(record: CoordinatorRecord) -> None:
     found = described(proven([record], LOST))
     assert (found["certainty"], found["listing"]["type"]) == (POSSIBLY_THERE, None)
+
+
+@pytest.mark.parametrize(("unread", "listed"), [(None, ("CLASSIC", "EMPTY")), (3, (None, None))])
+def test_commits_show_a_group_of_offsets_only_where_no_record_of_the_group_is_unreadable(
+    unread: int | None, listed: tuple[str | None, str | None]
+) -> None:
+    group, keys = Group("g", state=ClassicGroup(), from_start=True), GroupKeys()
+    if unread is not None:
+        keys.note_unreadable(RecordType.GROUP_METADATA, {"group": "g"}, unread)
+    shown, certainty = prove(group, keys, LogGaps())
+    found = described(GroupThen(shown, GroupOffsets(), certainty))
+    assert (found["listing"]["type"], found["listing"]["groupState"]) == listed
 
 
 def test_an_unknown_assignment_may_be_of_any_partition() -> None:
