@@ -72,7 +72,7 @@ def _flaps(history: GroupHistory, limits: Thresholds, name: str, short: Sequence
         detail += f"; {cause}"
     evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
     # The next short stay may still follow, also while the client is in the group.
-    goes_on = not history.has_lasted(evidence[-1].timestamp_ms, limits.flapping_window_ms + 1)
+    goes_on = not history.has_lasted(evidence[-1].timestamp_ms, limits.flapping_stay_ms + 1)
     return history.finding(
         FindingKind.FLAPPING_MEMBER,
         len(short),
