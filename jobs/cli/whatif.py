@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Final
 
 import typer
 
-from coordinator_core.audit.whatif.replay import WhatIf, what_if
-from coordinator_core.audit.whatif.result import result, result_of_limit
-from coordinator_core.audit.whatif.share import LOWEST_LIMIT, with_delivery_limit
+from coordinator_core.audit.whatif.replay import Comparison, WhatIf, WhatIfOutcome, what_if
+from coordinator_core.audit.whatif.share import LOWEST_LIMIT, DeliveryComparison, with_delivery_limit
 from coordinator_core.durations import duration
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group_type import GroupType
@@ -27,6 +26,16 @@ OF_DELAY = (
     "idle_ms under another delay is an estimate: the log does not show how soon workers would have answered; it tells "
     "more from less, and may be wrong by two thirds in an hour full of crashes and deploys"
 )
+SAME: Final = "The change makes no difference to these rebalances."
+MEASURES: Final[dict[str, tuple[str, Callable[[int], str]]]] = {
+    "rebalances": ("{} rebalances instead of {}", str),
+    "moved": ("{} partitions or tasks moved instead of {}", str),
+    "stopped": ("{} stopped instead of {}", str),
+    "imbalance": ("a mean imbalance of {} instead of {}", str),
+    "worst_imbalance": ("a worst imbalance of {} instead of {}", str),
+    "idle_ms": ("{} without an owner instead of {}", duration),
+}
+"""By field of an outcome: its words, and how a value is written."""
 
 
 @with_options(AnswerSource)
@@ -170,3 +179,40 @@ def _counts(texts: list[str]) -> dict[str, int]:
             raise UsageError(f"invalid --partitions {text!r}: use TOPIC=N, as in orders=12")
         counts[topic] = count
     return counts
+
+
+def result(compared: Comparison) -> str:
+    """Return what a change would have done, against the same replay without it.
+
+    A difference counts if it is larger than the error of the method: that between this replay and what happened.
+    """
+    if compared.hypothetical == compared.repeated:
+        return SAME
+    beyond = list(_differences(compared, beyond_error=True))
+    within = list(_differences(compared, beyond_error=False))
+    if not beyond:
+        return f"No difference is larger than the error of the method: {', '.join(within)}."
+    more = f" Not beyond the error of the method: {', '.join(within)}." if within else ""
+    return f"With the change: {', '.join(beyond)}.{more}"
+
+
+def _differences(compared: Comparison, *, beyond_error: bool) -> Iterator[str]:
+    for name in WhatIfOutcome._fields:
+        actual, repeated, supposed = (getattr(outcome, name) for outcome in compared)
+        if None in (actual, repeated, supposed) or supposed == repeated:
+            continue
+        if (abs(supposed - repeated) > abs(repeated - actual)) is beyond_error:
+            words, written = MEASURES[name]
+            yield words.format(written(supposed), written(repeated))
+
+
+def result_of_limit(compared: DeliveryComparison, limit: int) -> str:
+    """Return how many records a share group would have given up with another delivery limit."""
+    then = compared.hypothetical
+    text = f"With a limit of {limit} the group would have given up {then.given_up} records instead of "
+    text += f"{compared.actual.given_up}"
+    if then.accepted:
+        text += f"; {then.accepted} of them a later delivery did settle, or may still settle"
+    if then.undecided:
+        text += f"; how another delivery of {then.undecided} more would have ended is not known"
+    return f"{text}."

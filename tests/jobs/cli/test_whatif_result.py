@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coordinator_core.audit.whatif.replay import Comparison, WhatIfOutcome
-from coordinator_core.audit.whatif.result import SAME, result, result_of_limit
 from coordinator_core.audit.whatif.share import DeliveryComparison, GivenUpRecords
+from jobs.cli.whatif import SAME, result, result_of_limit
 
 ACTUAL = WhatIfOutcome(10, 40, 50, 1.5, 3, 90_000)
 REPEATED = ACTUAL._replace(moved=44)
