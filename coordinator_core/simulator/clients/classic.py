@@ -55,7 +55,7 @@ class ClassicClient(Client):
     def join(self) -> None:
         """Send JoinGroup; the coordinator responds when all members have joined."""
         self._joining = True
-        self.is_heard()
+        self.be_heard()
         data = {
             "groupId": self.group_id,
             "sessionTimeoutMs": self.script.session_timeout or SESSION_TIMEOUT_MS,
@@ -148,7 +148,7 @@ class ClassicClient(Client):
     def _rejoin(self) -> None:
         """A rebalance is on: give up what has to be given up, and join again."""
         self._joining = True
-        self.is_heard()
+        self.be_heard()
         self.soon(self.prepare(), self.join)
 
     def refused(self, api: str, error: ErrorCode) -> None:

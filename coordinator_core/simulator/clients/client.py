@@ -130,7 +130,7 @@ class Client(ABC):
         if not self.running:
             self.running = True
             self.frozen_until = 0
-            self.is_heard()
+            self.be_heard()
             self.reset()
             self.join()
 
@@ -194,7 +194,7 @@ class Client(ABC):
         if not self._is_counted:
             # The response would put it to sleep again, and set its session timer aside.
             self._restless = True
-            self.is_heard()
+            self.be_heard()
             self.beat()
             self._restless = False
 
@@ -207,8 +207,8 @@ class Client(ABC):
 
     # --- heartbeats --------------------------------------------------------------------------------------------------
 
-    def is_heard(self) -> None:
-        """The coordinator hears from it now and starts its session timer; a heartbeat that was planned is none."""
+    def be_heard(self) -> None:
+        """Let the coordinator hear from it now, and start its session timer; a heartbeat that was planned is none."""
         self._asleep, self._is_counted = False, True
         self._beat_number += 1
 
@@ -220,7 +220,7 @@ class Client(ABC):
 
     def _beat_if(self, number: int) -> None:
         if number == self._beat_number:
-            self.is_heard()
+            self.be_heard()
             self.beat()
 
     def rest(self) -> None:

@@ -187,7 +187,7 @@ class StreamsThread(ReconcilingClient):
 
     def _beat_with_offsets(self, why: tuple[TrueCause, ...]) -> None:
         self._news |= self._offsets()
-        self.is_heard()
+        self.be_heard()
         self.beat(why)
 
     def settled(self) -> bool:
