@@ -14,14 +14,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, COOPERATIVE_STICKY
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, about, cause, difference, topic_causes
-from coordinator_core.history.held_units import (
-    NO_ASSIGNMENT,
-    NO_SUBSCRIPTION,
-    ClassicAssignment,
-    ClassicSubscription,
-    classic_assignment,
-    classic_subscription,
-)
+from coordinator_core.history.held_units import NO_ASSIGNMENT, NO_SUBSCRIPTION, ClassicSubscription, asked_for, given_to
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.holdings import Resource, WorkUnit
 from coordinator_core.history.open_history import OpenHistory
@@ -71,19 +64,9 @@ def has_static_members(group: ClassicGroup) -> bool:
     return any(member.instance_id is not None for member in group.members.values())
 
 
-def asked_for(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription | None:
-    """Return what a member asks for; None if that cannot be read."""
-    return classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
-
-
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
     """Return what a member asks for; nothing if that cannot be read."""
     return asked_for(group, member) or NO_SUBSCRIPTION
-
-
-def assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    """Return what a member was assigned, as far as it can be read."""
-    return classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
 
 
 def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
@@ -151,7 +134,7 @@ def _withheld(open_history: OpenHistory, step: Transition) -> int:
     if not step.new.members or step.old.protocol in ASSIGNS_ALL:
         return 0
     if step.old.protocol_type == CONNECT_PROTOCOL_TYPE or step.old.protocol == COOPERATIVE_STICKY:
-        return sum(assignment(step.old, member).revoked for member in step.old.members.values())
+        return sum(given_to(step.old, member).revoked for member in step.old.members.values())
     idle, before = open_history.ownership.idle, open_history.ownership.before
     return sum(
         1
@@ -195,7 +178,7 @@ def config_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list
     if CONNECT_PROTOCOL_TYPE not in (old.protocol_type, new.protocol_type):
         return []
     causes = []
-    before = {member_id: assignment(old, member) for member_id, member in old.members.items()}
+    before = {member_id: given_to(old, member) for member_id, member in old.members.items()}
     assigned = {subscription(old, member).url: before[member_id] for member_id, member in old.members.items()}
     for member_id, member in new.members.items():
         joined = subscription(new, member)
@@ -357,7 +340,7 @@ def highest_had(group: ClassicGroup) -> dict[str, int]:
     """Return, by topic, the highest partition that members were assigned, or had when they joined."""
     highest: dict[str, int] = {}
     for member in group.members.values():
-        for (role, name), numbers in assignment(group, member).held.items():
+        for (role, name), numbers in given_to(group, member).held.items():
             if role == "partition":
                 highest[name] = max([highest.get(name, -1), *numbers])
         for unit in subscription(group, member).owned:

@@ -24,7 +24,6 @@ from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.classic_causes import (
     Transition,
     are_workers_of_kip_848,
-    assignment,
     config_causes,
     connect_causes,
     follow_up_causes,
@@ -46,7 +45,7 @@ from coordinator_core.history.grounds import (
     UNREAD_ASSIGNMENT,
     UNREAD_ASSIGNMENT_BEFORE,
 )
-from coordinator_core.history.held_units import without_units
+from coordinator_core.history.held_units import given_to, without_units
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
 from coordinator_core.history.holdings import Changed, WorkUnit
 from coordinator_core.history.memberships import depart, departure_hint, join
@@ -133,7 +132,7 @@ def _gives_all(writer: HistoryWriter, completed: _Completed) -> bool:
 
 def _unread(last: OpenEpoch | None, new: ClassicGroup) -> str | None:
     """Return that it cannot be read what members have, or had in the generation before."""
-    if not all(assignment(new, member).is_whole for member in new.members.values()):
+    if not all(given_to(new, member).is_whole for member in new.members.values()):
         return UNREAD_ASSIGNMENT
     return UNREAD_ASSIGNMENT_BEFORE if last is not None and last.missing == UNREAD_ASSIGNMENT else None
 
@@ -336,7 +335,7 @@ def _assign(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: Log
         same = same_protocol and known is not None and known.assignment == member.assignment
         if same and known is not None and known.subscription == member.subscription and not writer.open_history.due_ms:
             continue
-        given = assignment(new, member)
+        given = given_to(new, member)
         if given.delay_ms:
             delays.append(given.delay_ms)
         if given.next_rebalance_ms is not None:

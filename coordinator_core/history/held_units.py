@@ -14,6 +14,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups import record_types
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY, STREAMS_PROTOCOL
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
@@ -140,8 +141,18 @@ _NEVER = 2**63 - 1
 
 
 # Kept, as a group repeats in each generation what most of its members ask for.
+def asked_for(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription | None:
+    """Return what a member of a classic group asks for; None if that cannot be read."""
+    return _subscription(group.protocol_type or "", group.protocol, member.subscription)
+
+
+def given_to(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
+    """Return what a member of a classic group was assigned, as far as it can be read."""
+    return _assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
+
+
 @lru_cache(maxsize=CACHED_BLOBS)
-def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) -> ClassicSubscription | None:
+def _subscription(protocol_type: str, protocol: str | None, data: bytes) -> ClassicSubscription | None:
     """Return a member's subscription in a classic group; None if it cannot be read."""
     try:
         blob = decode_subscription(protocol_type, protocol, data)
@@ -170,7 +181,7 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
 
 
 @lru_cache(maxsize=CACHED_BLOBS)
-def classic_assignment(protocol_type: str, protocol: str | None, data: bytes, subscription: bytes) -> ClassicAssignment:
+def _assignment(protocol_type: str, protocol: str | None, data: bytes, subscription: bytes) -> ClassicAssignment:
     """Return what a member of a classic group has after a rebalance, as far as it can be read.
 
     An incremental Connect assignment (version 1 and later, KIP-415) only says what is new and what is revoked: the rest
@@ -232,7 +243,7 @@ def _repeated(units: Iterable[WorkUnit]) -> tuple[WorkUnit, ...]:
 
 def _given_up(protocol_type: str, subscription: bytes, held: Held) -> int:
     """How many partitions the member owned when it joined, and gives up now to join again; 0 if it cannot be read."""
-    asked = classic_subscription(protocol_type, COOPERATIVE_STICKY, subscription) or NO_SUBSCRIPTION
+    asked = _subscription(protocol_type, COOPERATIVE_STICKY, subscription) or NO_SUBSCRIPTION
     return sum(unit.number not in held.get(("partition", unit.name), ()) for unit in asked.owned)
 
 

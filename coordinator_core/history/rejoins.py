@@ -25,15 +25,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, about, cause, difference, topic_causes
-from coordinator_core.history.classic_causes import (
-    Transition,
-    asked_for,
-    assignment,
-    highest_had,
-    is_assigned,
-    is_downgrade,
-    subscription,
-)
+from coordinator_core.history.classic_causes import Transition, highest_had, is_assigned, is_downgrade, subscription
+from coordinator_core.history.held_units import asked_for, given_to
 from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
@@ -113,7 +106,7 @@ def unread_units(open_history: OpenHistory, group: ClassicGroup, member: Classic
     """Return what a member was assigned and does not read: what only earlier entries of a topic list, if its client
     keeps the last one.
     """
-    not_last = assignment(group, member).not_last
+    not_last = given_to(group, member).not_last
     membership = open_history.memberships.get(member.member_id)
     if not not_last or membership is None or not membership.told.clients:
         return frozenset()
@@ -208,7 +201,7 @@ def unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:
     asked = asked_for(group, member)
     if asked is None:
         return set()
-    return {name for role, name in assignment(group, member).held if role == "partition"} - asked.topics
+    return {name for role, name in given_to(group, member).held if role == "partition"} - asked.topics
 
 
 def _longest_rebalance_ms(group: ClassicGroup) -> int:

@@ -6,11 +6,11 @@ from collections import Counter
 from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, name, names
-from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given, classic_held, joined
+from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_held, joined
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.rules import EPOCH, Rule
-from coordinator_core.history.held_units import classic_subscription
+from coordinator_core.history.held_units import asked_for, given_to
 from coordinator_core.history.holdings import Held, Resource
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -70,7 +70,7 @@ def on_generation(judged: JudgedGroup, record: GroupMetadataRecord, before: Gene
         _claims(judged, before, new, record.at)
     _owners(judged, new, record.at)
     for member_id, member in new.members.items():
-        if twice := classic_given(new, member).listed_twice:
+        if twice := given_to(new, member).listed_twice:
             judged.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, member_id, f"its assignment: {names([*twice])}")
     for member_id, count in Counter(member["memberId"] for member in record.value["members"]).items():
         if count > 1:
@@ -134,11 +134,11 @@ def _claims(judged: JudgedGroup, before: GenerationBefore, group: ClassicGroup, 
     """
     for member_id in group.members.keys() & before.members.keys():
         member = group.members[member_id]
-        asked = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
+        asked = asked_for(group, member)
         if asked is None or (asked.config_offset is None and asked.generation != before.generation):
             continue
         known = before.members[member_id]
-        if not classic_given(group, known).is_whole:
+        if not given_to(group, known).is_whole:
             continue
         had = joined(before.held.get(member_id, HOLDS_NOTHING), _claimed(group, known))
         strange = sorted(unit for unit in asked.owned if unit.number not in had.get(unit.resource, ()))
@@ -153,7 +153,7 @@ def _claimed(group: ClassicGroup, member: ClassicMember) -> Held:
     A worker does not say in which generation it was assigned that: one that did not receive the answer to its
     SyncGroup request, because the coordinator moved, says the same again (KIP-415).
     """
-    subscription = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
+    subscription = asked_for(group, member)
     held: dict[Resource, set[int]] = {}
     for unit in subscription.owned if subscription is not None else ():
         held.setdefault(unit.resource, set()).add(unit.number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given
+from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import GroupState
@@ -10,7 +10,7 @@ from coordinator_core.groups.rules import EPOCH, WHOLE, Rule
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.sources import readers
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.held_units import classic_subscription
+from coordinator_core.history.held_units import asked_for, given_to
 from coordinator_core.history.holdings import WorkUnit
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord
@@ -59,10 +59,7 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
 def _may_subscribe(state: GroupState, topic: str) -> bool:
     """Whether a member subscribes to the topic, by name or by a regular expression, or its subscription is unknown."""
     if isinstance(state, ClassicGroup):
-        asked = [
-            classic_subscription(state.protocol_type or "", state.protocol, member.subscription)
-            for member in state.members.values()
-        ]
+        asked = (asked_for(state, member) for member in state.members.values())
         return any(names is None or topic in names.topics for names in asked)
     if not isinstance(state, ConsumerGroup):
         return True
@@ -94,8 +91,8 @@ def _may_have(state: GroupState, unit: WorkUnit) -> bool:
     if not isinstance(state, ClassicGroup):
         return False
     for member in state.members.values():
-        asked = classic_subscription(state.protocol_type or "", state.protocol, member.subscription)
-        if (asked is not None and unit in asked.owned) or not classic_given(state, member).is_whole:
+        asked = asked_for(state, member)
+        if (asked is not None and unit in asked.owned) or not given_to(state, member).is_whole:
             return True
     return False
 

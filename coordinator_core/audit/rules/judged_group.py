@@ -15,7 +15,7 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, EpochMembe
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
 from coordinator_core.groups.violations import Violation, Violations
-from coordinator_core.history.held_units import EPOCH_KINDS, ClassicAssignment, classic_assignment, work_held
+from coordinator_core.history.held_units import EPOCH_KINDS, given_to, work_held
 from coordinator_core.history.holdings import Held
 from coordinator_core.records import LogPosition
 
@@ -150,14 +150,9 @@ def _target(group: Group) -> dict[str, Held]:
     return {}
 
 
-def classic_given(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    """Return what a member of a classic group was assigned, as far as it can be read."""
-    return classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
-
-
 def classic_held(group: ClassicGroup, member: ClassicMember) -> Held:
     """Return what a member of a classic group has, as far as its assignment can be read."""
-    return classic_given(group, member).held
+    return given_to(group, member).held
 
 
 def joined(left: Held, right: Held) -> Held:
