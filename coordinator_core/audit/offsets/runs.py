@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
-from coordinator_core.groups.end_offsets import are_two_topics
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
@@ -25,10 +24,6 @@ class Held(NamedTuple):
     topic_id: str | None = None
     expires_ms: int = -1
     committed_ms: int = -1
-
-    def is_other_topic(self, topic_id: str | None) -> bool:
-        """Return whether a commit with this id is for another topic of the same name."""
-        return are_two_topics(self.topic_id, topic_id)
 
 
 class CommitRun(NamedTuple):

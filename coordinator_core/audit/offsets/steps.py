@@ -31,6 +31,7 @@ from coordinator_core.audit.folds.removals import (
 )
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.durations import duration
+from coordinator_core.groups.end_offsets import are_two_topics
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.history_writer import END_NOT_SEEN
@@ -224,7 +225,7 @@ def _kind(run: CommitRun, *, was_empty: bool, is_joined: bool) -> tuple[StepKind
     before, first = run.before, run.first_offset
     if first is None:
         return StepKind.REMOVED, True
-    if before is None or before.is_other_topic(run.topic_id):
+    if before is None or are_two_topics(before.topic_id, run.topic_id):
         return StepKind.FIRST, True
     if first < before.offset:
         return StepKind.RESET if was_empty else StepKind.REWOUND, True

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits
+from coordinator_core.groups.end_offsets import are_two_topics
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.relations.commit_runs import LEFT_OUT, RUNS, stored_commits
@@ -54,7 +55,9 @@ class Log:
             before, partition = run.before, run.partition
             offset = 0 if run.offset is None else run.offset
             is_first = run.offset is None or before is None
-            is_alone = is_first or before is None or offset < before.offset or before.is_other_topic(run.topic_id)
+            is_alone = (
+                is_first or before is None or offset < before.offset or are_two_topics(before.topic_id, run.topic_id)
+            )
             joined = found[partition]
             same = joined and self._stretch(group, joined[-1]) == self._stretch(group, run)
             same = same and joined[-1].metadata == run.metadata
@@ -176,7 +179,7 @@ def test_rewinds_are_the_runs_that_go_back(logs: list[Log]) -> None:
             for group in NAMES
             for run in log.commits[group].runs
             if run.before is not None and run.first_offset is not None
-            if run.first_offset < run.before.offset and not run.before.is_other_topic(run.topic_id)
+            if run.first_offset < run.before.offset and not are_two_topics(run.before.topic_id, run.topic_id)
         ]
         stored = [row for group in NAMES for row in rewinds_of_group(log.tables, CLUSTER, group)]
         assert sorted(stored) == sorted(expected)
