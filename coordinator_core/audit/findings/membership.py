@@ -71,8 +71,6 @@ def _flaps(history: GroupHistory, limits: Thresholds, name: str, short: Sequence
     if (cause := polls_too_slowly(history, short)) is not None:
         detail += f"; {cause}"
     evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
-    # The next short stay may still follow, also while the client is in the group.
-    goes_on = not history.has_lasted(evidence[-1].timestamp_ms, limits.flapping_stay_ms + 1)
     return history.finding(
         FindingKind.FLAPPING_MEMBER,
         len(short),
@@ -80,7 +78,8 @@ def _flaps(history: GroupHistory, limits: Thresholds, name: str, short: Sequence
         evidence,
         threshold=limits.flapping_stays,
         subject=name,
-        is_open=history.may_have_members and goes_on,
+        # Also while the client is in the group.
+        is_open=history.may_go_on(evidence[-1].timestamp_ms, limits.flapping_stay_ms),
     )
 
 
@@ -241,7 +240,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         detail,
         [at for session in wave for at in (session.left, session.back)],
         threshold=limits.rolling_deploy_rebalances,
-        is_open=history.may_have_members and not history.has_lasted(until_ms, limits.rolling_deploy_gap_ms + 1),
+        is_open=history.may_go_on(until_ms, limits.rolling_deploy_gap_ms),
         complete=knows_moves and all(row.history_complete for row in known),
     )
 

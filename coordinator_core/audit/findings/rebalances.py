@@ -79,9 +79,7 @@ def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceR
         threshold=limits.storm_rebalances,
         subject=driver,
         level=Level.NOTICE if is_open_question else None,
-        # A rebalance exactly one window later still belongs to it: only after another millisecond is it over.
-        is_open=history.may_have_members
-        and not history.has_lasted(rows[-1].at.timestamp_ms, limits.storm_window_ms + 1),
+        is_open=history.may_go_on(rows[-1].at.timestamp_ms, limits.storm_window_ms),
         complete=all(row.history_complete for row in rows),
     )
 

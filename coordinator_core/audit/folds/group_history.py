@@ -181,6 +181,11 @@ class GroupHistory:
         # time.
         return self.ends_used.reaches(self.__dict__["now_ms"], since_ms + least_ms)
 
+    def may_go_on(self, last_ms: int, within_ms: int) -> bool:
+        """Whether one more may follow of what members do again and again: at most so long after the last one."""
+        # One exactly so long later still belongs to it: only after another millisecond is it over.
+        return self.may_have_members and not self.has_lasted(last_ms, within_ms + 1)
+
     def records_read(self, place: Place) -> LogExtent | None:
         """Return what was read of a log partition; None: it is not known."""
         self.ends_used.note()
