@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Final, NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.findings.coordinator_away import (
     GroupLife,
     LostMember,
@@ -202,7 +202,9 @@ def _same_minute(rows: Iterable[FindingRow], kind: FindingKind) -> Iterator[list
 
 
 def _storms(rows: Iterable[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
-    for together in _same_minute(rows, FindingKind.REBALANCE_STORM):
+    # A notice says that it may be a deploy of which records are missing: it is no storm of many groups, and hides none.
+    sure = (row for row in rows if row.level != Level.NOTICE)
+    for together in _same_minute(sure, FindingKind.REBALANCE_STORM):
         most: dict[str, int] = {}
         for row in together:
             most[row.group_id or ""] = max(row.value, most.get(row.group_id or "", 0))

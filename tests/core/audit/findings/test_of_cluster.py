@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.findings.coordinator_away import GroupLife
 from coordinator_core.audit.findings.many_groups import GroupStay, LostSession
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster
@@ -59,6 +59,14 @@ def test_whatever_counts_groups_rests_on_the_logs_of_all_groups() -> None:
     kinds = {*OF_GROUPS, FindingKind.COORDINATOR_AWAY, FindingKind.STOOD_STILL, FindingKind.SHORT_LIVED_GROUPS}
     assert found(all_shown) == dict.fromkeys(kinds, True)
     assert found(lambda since_ms: False) == dict.fromkeys(kinds, False)
+
+
+def test_only_sure_storms_are_one_of_many_groups() -> None:
+    storms = [row for row in of_groups() if row.kind == FindingKind.REBALANCE_STORM][: LIMITS.storm_groups]
+    (covering,) = about_cluster(ClusterSigns(), TOPICS, storms, LIMITS, all_shown)[1]
+    assert all(map(covering.covers, storms))
+    unsure = [storms[0]._replace(level=Level.NOTICE), *storms[1:]]
+    assert about_cluster(ClusterSigns(), TOPICS, unsure, LIMITS, all_shown)[1] == []
 
 
 def test_what_was_compacted_long_before_counts_for_what_counts_groups_of_all_times() -> None:
