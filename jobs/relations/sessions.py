@@ -70,7 +70,7 @@ def stored_stays(tables: TableReader, cluster: str) -> Iterator[GroupStay]:
 
 
 def stored_lost_members(tables: TableReader, cluster: str) -> Iterator[LostMember]:
-    """Yield the members that lost their sessions as their coordinator was away."""
+    """Yield the members that may have lost their sessions as their coordinator was away."""
     for row in tables.rows(LOST_AWAY, cluster=cluster):
         yield LostMember(row["group_id"], row["left_ms"])
 

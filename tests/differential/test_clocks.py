@@ -11,7 +11,7 @@ from typing import NamedTuple
 import crc32c
 import pytest
 
-from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
 from coordinator_core.wire.batch_format import CRC_FROM_V2
@@ -25,6 +25,8 @@ from tests.shared_data import CORPUS
 METADATA = "__cluster_metadata-0"
 CORPORA = ("scenarios", "misc", "upgrade", "wild", "churn/full")
 SHIFTS = [each * sign for each in (20, 300, 2_000, 10_000) for sign in (1, -1)]
+AFTER_ABSENCES = (FindingKind.REBALANCE_STORM, FindingKind.FLAPPING_MEMBER, FindingKind.STOOD_STILL)
+"""Kinds that leave out what a coordinator that was away may explain: only the times of both logs tell that."""
 CRC_AT, TIMES_AT = 17, (27, 35)
 """Where a batch of format 2 has its checksum, and its first and its highest timestamp."""
 
@@ -33,7 +35,8 @@ class Said(NamedTuple):
     """What is said of the logs, but for times of topics.
 
     The causes of rebalances are in no record of a classic group, which has no hash: the sentences of findings that
-    count them are left out. Which version of the topics its leader saw is in no record either.
+    count them are left out. Which version of the topics its leader saw is in no record either. Nor is what came before
+    a coordinator was away, and what after: in logs with one, findings that tell by that are left out.
     """
 
     verdicts: set[TargetAuditRow]
@@ -45,7 +48,9 @@ def said(folder: Path) -> Said:
     settings = load()
     found = LogAnswers(find_logs([folder]), lambda _: None, lambda: settings).histories()
     verdicts = {row._replace(topics_at=None, fitted=None) for row in found.verdicts}
-    return Said(verdicts, set(found.violations), {_without_times(row) for row in found.findings})
+    away = any(row.kind == FindingKind.COORDINATOR_AWAY for row in found.findings)
+    findings = {_without_times(row) for row in found.findings if not (away and row.kind in AFTER_ABSENCES)}
+    return Said(verdicts, set(found.violations), findings)
 
 
 def _without_times(row: FindingRow) -> FindingRow:
@@ -53,6 +58,9 @@ def _without_times(row: FindingRow) -> FindingRow:
     if row.log_topic == METADATA.rpartition("-")[0]:
         places = tuple(at._replace(timestamp_ms=0) for at in row.evidence)
         row = row._replace(since_ms=0, until_ms=0, evidence=places)
+    if row.kind == FindingKind.COORDINATOR_AWAY:
+        # Whether it harmed members is told by the times of both logs.
+        row = row._replace(level="")
     return row._replace(detail="")
 
 

@@ -56,14 +56,14 @@ def group_lives(history: GroupHistory) -> Iterator[GroupLife]:
 
 
 class LostMember(NamedTuple):
-    """A member that was removed as its coordinator was away."""
+    """A member that was removed as its coordinator was away, or soon after."""
 
     group_id: Annotated[str, "the group"]
     left_ms: Annotated[int, "when it was removed"]
 
 
 def lost_members(history: GroupHistory) -> Iterator[LostMember]:
-    """Yield the members of a group that lost their sessions as its coordinator was away."""
+    """Yield the members of a group that may have lost their sessions as its coordinator was away."""
     for row in history.memberships:
         if row.left is not None and (row.hint or "").startswith(COORDINATOR_AWAY):
             yield LostMember(history.group_id, row.left.timestamp_ms)
@@ -90,7 +90,7 @@ def coordinator_away(
     """Yield a finding for each time over which log partitions had no coordinator for long.
 
     A planned restart is a notice where it harmed nobody: it was over before a client's call failed, and no
-    member lost its session.
+    member can have lost its session.
     """
     known, gone = list(lives), list(lost)
     log_ms = max(topics.reach.until_ms, topics.seen_ms)
@@ -148,7 +148,7 @@ def _finding(
     )
     members = [row for row in lost if row.group_id in groups and since_ms <= row.left_ms <= until_ms + FOUND_AGAIN_MS]
     if members:
-        detail += f"; {counted(len(members), 'member')} lost their sessions by it"
+        detail += f"; {counted(len(members), 'member')} may have lost their sessions by it"
     is_quick = all(time.is_planned for time in times) and not is_open and until_ms - since_ms < CLIENTS_WAIT_MS
     brokers = {time.broker for time in times}
     finding = make_finding(
