@@ -102,8 +102,13 @@ def latest_of_two(view: LeaderView, data: Sequence[MemberData], memory: int | No
     return ClaimedPartitions(owned, contested, equal, former)
 
 
-def of_latest_generation(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
-    """Only claims of the largest generation count, that the leader remembers included (Kafka 3.0 to 3.4)."""
+def of_latest_generation(
+    view: LeaderView, data: Sequence[MemberData], memory: int | None, *, both_keep: bool = False
+) -> ClaimedPartitions:
+    """Only claims of the largest generation count, that the leader remembers included (Kafka 3.0 to 3.4).
+
+    ``both_keep``: two members that claim one partition in one generation both keep it.
+    """
     owned: list[list[int]] = [[] for _ in view.members]
     contested: set[int] = set()
     holder: dict[int, int] = {}
@@ -126,7 +131,7 @@ def of_latest_generation(view: LeaderView, data: Sequence[MemberData], memory: i
             partition = view.partitions.of(topic, number)
             rival = holder.get(partition)
             holder[partition] = m
-            if rival is None:
+            if rival is None or both_keep:
                 owned[m].append(partition)
                 continue
             contested.add(partition)
@@ -137,10 +142,14 @@ def of_latest_generation(view: LeaderView, data: Sequence[MemberData], memory: i
     return ClaimedPartitions(owned, contested, equal, former)
 
 
-def of_present_generation(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
-    """As ``of_latest_generation``, without a memory; each claim where subscriptions differ (Kafka 2.6 to 2.8)."""
+def of_present_generation(
+    view: LeaderView, data: Sequence[MemberData], memory: int | None, *, both_keep: bool = False
+) -> ClaimedPartitions:
+    """As ``of_latest_generation``, without a memory; each claim where subscriptions differ (Kafka 2.8.1 and 2.8.2;
+    ``both_keep``: 2.6 to 2.8.0).
+    """
     if _all_equal(view):
-        return of_latest_generation(view, data, None)
+        return of_latest_generation(view, data, None, both_keep=both_keep)
     return of_each_generation(view, data, memory)
 
 
@@ -311,7 +320,7 @@ def cooperative_data(member: ClassicMemberSpec) -> MemberData:
 
 
 def cooperative_user_data(member: ClassicMemberSpec) -> MemberData:
-    """Return owned partitions with the generation of the user data (Kafka before 3.5)."""
+    """Return owned partitions with the generation of the user data (Kafka 2.8.1 to 3.4)."""
     owned = member.owned or ()
     if member.user_data is None:
         return MemberData(owned, None)
@@ -323,7 +332,7 @@ def cooperative_user_data(member: ClassicMemberSpec) -> MemberData:
 
 
 def owned_without_generation(member: ClassicMemberSpec) -> MemberData:
-    """Return owned partitions, of no known generation (Kafka before 2.6)."""
+    """Return owned partitions, of no known generation (Kafka before 2.8.1)."""
     return MemberData(member.owned or (), None)
 
 

@@ -8,6 +8,8 @@ bring their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from coordinator_core.assignors.client.claimed_partitions import (
@@ -56,7 +58,8 @@ RELEASES: Final[Mapping[str, str]] = {
     JAVA: "3.7 and later",
     "java-3.5": "3.5 and 3.6",
     "java-3.0": "3.0 to 3.4",
-    "java-2.6": "2.6 to 2.8",
+    "java-2.8": "2.8.1 and 2.8.2",
+    "java-2.6": "2.6 to 2.8.0",
     "java-2.4": "2.4 and 2.5",
     "sarama": "1.34.1 and later",
     "sarama-1.28": "1.28 to 1.34.0",
@@ -89,6 +92,10 @@ IN_2_4 = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)
 IN_LIBRDKAFKA = GeneralRules(TreatmentOrder(newest_first, sorted=True), moves_by_hash=False, fails=False, by_one=True)
 IN_KAFKA_PYTHON = GeneralRules(SORTED, moves_by_hash=False, substitutes=True, fails=False, by_one=True)
 IN_AIOKAFKA = GeneralRules(SORTED, moves_by_hash=False, fails=False, by_one=True)
+STICKY_IN_2_8 = Sticky(
+    sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True
+)
+STICKY_IN_2_6 = replace(STICKY_IN_2_8, claims=partial(of_present_generation, both_keep=True))
 OLD_SARAMA = RangeProfile(of_topic=by_hash_of_topic, bound=rounded)
 OLD_KAFKA_PYTHON = Sticky(sticky_data_of_generation, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False)
 
@@ -113,21 +120,17 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
             cooperative_user_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, without_transfers, by_racks=False
         ),
     },
+    "java-2.8": {
+        "range": RangeProfile(),
+        "roundrobin": RoundRobin(),
+        "sticky": STICKY_IN_2_8,
+        "cooperative-sticky": replace(STICKY_IN_2_8, read=cooperative_user_data, hand_over=without_transfers),
+    },
     "java-2.6": {
         "range": RangeProfile(),
         "roundrobin": RoundRobin(),
-        "sticky": Sticky(
-            sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True
-        ),
-        "cooperative-sticky": Sticky(
-            cooperative_user_data,
-            of_present_generation,
-            StealingAssignment,
-            BEFORE_RACKS,
-            without_transfers,
-            by_racks=False,
-            reads_once=True,
-        ),
+        "sticky": STICKY_IN_2_6,
+        "cooperative-sticky": replace(STICKY_IN_2_6, read=owned_without_generation, hand_over=without_transfers),
     },
     "java-2.4": {
         "range": RangeProfile(),

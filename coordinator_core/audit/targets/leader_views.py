@@ -29,7 +29,7 @@ from coordinator_core.records import LogPosition
 
 RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
     "java": (JAVA, "java-3.5", "java-3.0"),
-    "java 2.4": ("java-3.0", "java-2.6", "java-2.4"),
+    "java 2.4": ("java-3.0", "java-2.8", "java-2.6", "java-2.4"),
     "java 0.9": ("java-2.4",),
     "sarama 0.9": ("sarama", "sarama-1.28", "sarama-1.19"),
     "platformatic 2.12": ("platformatic-2.12",),

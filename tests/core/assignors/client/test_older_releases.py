@@ -1,4 +1,4 @@
-"""The sticky assignors of older releases: what the classes of kafka-clients 2.4.1, 2.8.2, 3.3.2 and 3.6.2 gave."""
+"""Sticky assignors of older releases: what the classes of kafka-clients 2.4.1, 2.6.3, 2.8.2, 3.3.2 and 3.6.2 gave."""
 
 from __future__ import annotations
 
