@@ -164,7 +164,8 @@ class FindingKind(StrEnum):
         "Members give partitions back and wait: throughput falls, lag grows.",
         "Look at the member that is named; raise max.poll.interval.ms, or give it less work in one poll "
             "(max.poll.records).",
-        "Proven that no stable assignment was reached; the named member is the likely cause.")
+        "Proven that no stable assignment was reached, other than by a deploy or while the coordinator was away or "
+            "moved; the named member is the likely cause.")
     OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "any",
         "Committed offsets went back after a rebalance moved the partition. Streams groups are not checked.",
         "Records from the lower offset on are read twice.",
@@ -213,7 +214,8 @@ class FindingKind(StrEnum):
             "protocol.",
         "Proven by the metadata log.")
     SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
-        "A share partition does not advance: records given back wait, or only later offsets are settled.",
+        "A share partition does not advance, although a member has had it: records given back wait, or only later "
+            "offsets are settled. A notice, if none surely waits: what has no state may be at work, or no record.",
         "Records of the partition wait.",
         "Look at the member that holds the offset; lower group.share.record.lock.duration.ms.",
         "Proven as of the end of the log.")
@@ -241,7 +243,8 @@ class FindingKind(StrEnum):
             "coordinator's log has nothing of it.",
         "The log has not what the broker decided: after a fail-over, members and offsets are as before.",
         "Look at the errors of the broker that are quoted: disk, replication (min.insync.replicas), record size.",
-        "Proven by the broker's log, if that log and this one are whole.")
+        "Proven by the broker's log, if that log and this one are whole; not told where the coordinator moved within "
+            "ten minutes.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
         "A broker's application log says that the coordinator could not load a log partition, and none has since.",
         "Groups of that partition cannot commit, join or rebalance.",

@@ -116,23 +116,34 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
 
 
 def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Share partitions that do not advance, although members have them and records wait."""
-    assigned = {(row.topic_id, row.partition) for row in history.assignments if row.kind == "current" and row.is_open}
+    """Share partitions that do not advance, although a member has had them since before their last write.
+
+    A member that comes takes what waits at once: what it does not take was deleted meanwhile, which is not written.
+    No more than a notice where offsets without a state are all that holds a share partition up: a member may be at
+    work on them, and renew its lock (KIP-1222), or they have no record.
+    """
+    lasting = [each for each in reversed(history.assignments) if each.kind == "current" and each.is_open]
+    held = {(each.topic_id, each.partition): each.since.timestamp_ms for each in lasting}  # the first of several
     for delivery in history.deliveries:
         row = delivery.current
-        if row is None or (row.topic_id, row.partition) not in assigned:
+        if row is None or history.lost.as_known(row) is not row:
             continue
-        since = _stalled_since(row, history.shares_ms, limits.share_stalled_ms)
+        held_ms = held.get((row.topic_id, row.partition))
+        away = history.topics.away.get((SHARE_LOG, row.since.partition), ())
+        if held_ms is None or held_ms > row.since.timestamp_ms or (away and away[-1].until is None):
+            continue
+        since = _stalled_since(row, held_ms, history.shares_ms, limits.share_stalled_ms)
         if since is None:
             continue
-        idle = history.shares_ms - since.timestamp_ms
+        idle = history.shares_ms - max(since.timestamp_ms, held_ms)
         standstill = "nothing was written" if since == row.since else "the first unsettled offset stays"
-        locked = _locked(row)
-        held = f", {counted(locked, 'record')} were locked by members" if locked else ""
+        is_sure = row.available if since == row.since else not row.unknown
         detail = (
             f"{_share_partition(delivery)}: {standstill} for {duration(idle)}; offset {row.next_offset} blocks it, "
-            f"{counted(row.available or 0, 'record')} wait for the next delivery{held}"
+            f"{counted(row.available or 0, 'record')} wait for the next delivery"
         )
+        if locked := _locked(row):
+            detail += f"; {counted(locked, 'offset')} in the hands of members, or without a record (compaction)"
         yield history.finding(
             FindingKind.SHARE_STALLED,
             idle,
@@ -140,26 +151,27 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             [since],
             threshold=limits.share_stalled_ms,
             subject=_share_partition(delivery),
+            level=None if is_sure else Level.NOTICE,
             is_open=True,
             complete=row.history_complete,
             in_share_state=True,
         )
 
 
-def _stalled_since(row: SharePartitionRow, now_ms: int, limit_ms: int) -> LogPosition | None:
+def _stalled_since(row: SharePartitionRow, held_ms: int, now_ms: int, limit_ms: int) -> LogPosition | None:
     """Since when a share partition stalls: no write while records wait or are locked, or writes that settle only later
     offsets.
     """
-    if (row.available or _locked(row)) and now_ms - row.since.timestamp_ms >= limit_ms:
-        return row.since
-    is_blocked = row.next_offset is not None and row.end_offset is not None and row.next_offset < row.end_offset
-    if is_blocked and row.since.timestamp_ms - row.next_offset_shown.timestamp_ms >= limit_ms:
-        return row.next_offset_shown
-    return None
+    since, shown = row.since, row.next_offset_shown
+    waits = row.available or _locked(row)
+    if waits and now_ms - since.timestamp_ms >= limit_ms:
+        return since
+    blocked_ms = since.timestamp_ms - max(shown.timestamp_ms, held_ms)
+    return shown if (waits or row.archiving) and blocked_ms >= limit_ms else None
 
 
 def _locked(row: SharePartitionRow) -> int:
-    """How many records members had in their hands at the last write: at least so many, 0 where it is not known.
+    """How many records members may have had in their hands at the last write; 0 where it is not known.
 
     They are the offsets of which the log has no state, less those that count as complete without one, such as records
     of an aborted transaction.

@@ -134,7 +134,7 @@ def test_a_member_that_hangs_with_long_locks_stalls_its_partition():
     (stall,) = [row for row in found(records, [*rows, *held]) if row.kind == FindingKind.SHARE_STALLED]
     (stuck,) = [row for row in truth if row["kind"] == "share-offset" and row["next_offset"] < 10_000]
     assert f"offset {stuck['next_offset']} blocks it" in stall.detail
-    assert "40 records were locked by members" in stall.detail
+    assert "40 offsets in the hands of members" in stall.detail
     assert stall.value == records[-1].at.timestamp_ms - stall.evidence[0].timestamp_ms
 
 

@@ -12,11 +12,13 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory, ShareLogs
 from coordinator_core.audit.group_audit import ShareAudit
+from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import SharePartitionRow
-from coordinator_core.records import GROUP_LOG, AnyRecord, RecordType
+from coordinator_core.records import GROUP_LOG, SHARE_LOG, AnyRecord, RecordType
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
 from tests.core.builders import GroupLog
@@ -128,9 +130,21 @@ def test_many_redeliveries_are_found_by_their_share() -> None:
     assert found(FindingKind.SHARE_REDELIVERED, rows(61)) == []
 
 
-def stalls(records: list[AnyRecord], now_ms: int, *, assigned: bool = True) -> list[FindingRow]:
-    held = assignment("m1", 0, at(1), group_type="SHARE", topic_id=TOPIC_ID)
-    return found(FindingKind.SHARE_STALLED, [*share_rows(records), *([held] if assigned else [])], now_ms)
+def stalls(
+    records: list[AnyRecord],
+    now_ms: int,
+    *,
+    assigned: int | None = 1,
+    away: CoordinatorAway | None = None,
+    lost: int = 0,
+) -> list[FindingRow]:
+    """``assigned``: since which second a member has the share partition; ``lost``: an offset behind the log's end."""
+    held = [] if assigned is None else [assignment("m1", 0, at(assigned), group_type="SHARE", topic_id=TOPIC_ID)]
+    topics = at_end(PARTITIONS)._replace(away={} if away is None else {(SHARE_LOG, 0): (away,)})
+    missing = LostRecords({(SHARE_LOG, 0): [(lost, lost)]} if lost else {})
+    logs = ShareLogs({0: now_ms}, frozenset((0,)))
+    history = GroupHistory.gather("g", now_ms, [*share_rows(records), *held], topics, logs, missing)
+    return [row for row in findings(history, LIMITS) if row.kind == FindingKind.SHARE_STALLED]
 
 
 def test_records_that_wait_without_any_write_are_a_stall() -> None:
@@ -141,7 +155,7 @@ def test_records_that_wait_without_any_write_are_a_stall() -> None:
     assert (row.value, row.subject, row.evidence) == (5 * MINUTE, f"{TOPIC_ID}-0", (records[1].at,))
     assert "offset 4 blocks it, 2 records wait" in row.detail
     assert stalls(records, since + 5 * MINUTE - 1) == []
-    assert stalls(records, since + 5 * MINUTE, assigned=False) == []
+    assert stalls(records, since + 5 * MINUTE, assigned=None) == []
 
 
 def test_a_first_offset_that_stays_while_later_ones_are_settled_is_a_stall() -> None:
@@ -156,24 +170,54 @@ def test_a_first_offset_that_stays_while_later_ones_are_settled_is_a_stall() -> 
     assert stalls(moved, moved[2].at.timestamp_ms) == []
 
 
-def test_records_that_stay_locked_are_a_stall() -> None:
-    """A member took offsets 0 to 2 and says nothing; of 3 to 5 all is said. Complete records are 3."""
+def test_records_that_a_member_may_be_at_work_on_are_no_more_than_a_notice() -> None:
+    """Nothing is said of offsets 0 to 2: a member that works on them renews its lock, or compaction removed them.
+
+    Locks are not written: that one member has the share partition does not say that it holds the records.
+    """
     log = ShareLog()
     records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 3)]
     since = records[1].at.timestamp_ms
     (row,) = stalls(records, since + 5 * MINUTE)
-    assert (row.value, row.evidence) == (5 * MINUTE, (records[1].at,))
-    assert "offset 0 blocks it, 0 records wait for the next delivery, 3 records were locked by members" in row.detail
+    assert (row.value, row.level, row.subject) == (5 * MINUTE, "notice", f"{TOPIC_ID}-0")
+    assert "offset 0 blocks it, 0 records wait for the next delivery; 3 offsets in the hands of members" in row.detail
     assert stalls(records, since + 5 * MINUTE - 1) == []
+    log.offset += 300
+    records.append(log.update(0, [(6, 7, 2, 1), (8, 8, 0, 1)], 5))
+    (row,) = stalls(records, records[2].at.timestamp_ms)
+    assert (row.value, row.level, row.evidence) == (301_000, "notice", (records[1].at,)), "8 waits, and does not block"
 
 
-def test_no_member_is_named_as_the_one_that_holds_records() -> None:
-    """Locks are not written: that one member has the share partition does not say that it holds the records."""
+def test_records_that_wait_block_what_is_settled_behind_them() -> None:
     log = ShareLog()
-    records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 3)]
-    (row,) = stalls(records, records[1].at.timestamp_ms + 5 * MINUTE)
-    assert "3 records were locked by members" in row.detail
-    assert (row.subject, "m1" in row.detail) == (f"{TOPIC_ID}-0", False)
+    records = [log.snapshot(), log.update(0, [(0, 0, 0, 1), (1, 3, 2, 1)], 3)]
+    log.offset += 300
+    records.append(log.update(0, [(4, 9, 2, 1)], 9))
+    (row,) = stalls(records, records[2].at.timestamp_ms)
+    assert (row.value, row.level, row.evidence) == (301_000, "alarm", (records[1].at,))
+    assert stalls(records, records[2].at.timestamp_ms, assigned=3) == [], "for less than 5 min"
+
+
+def test_what_waits_while_no_member_can_take_it_is_no_stall() -> None:
+    """A member that came takes at once what is there: retention deleted what waited before, which nothing says. While
+    the share state has no coordinator, or where the log is not read to its end, nothing tells what was settled.
+    """
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 5, 0, 2)], 4)]
+    gone = CoordinatorAway(SHARE_LOG, 0, 1, at(2), None, is_planned=False)
+    now_ms = 60 * MINUTE
+    assert len(stalls(records, now_ms)) == len(stalls(records, now_ms, away=gone._replace(until=at(9)))) == 1
+    assert stalls(records, now_ms, assigned=2) == stalls(records, now_ms, away=gone) == []
+    assert stalls(records, now_ms, lost=2) == []
+
+
+def test_offsets_of_an_aborted_transaction_block_nothing() -> None:
+    """Offsets 0 to 2 are complete without a state: the start moves past them with a later write."""
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 6)]
+    log.offset += 300
+    records.append(log.update(0, [(6, 9, 2, 1)], 10))
+    assert stalls(records, records[2].at.timestamp_ms) == []
 
 
 def test_offsets_of_an_aborted_transaction_are_not_locked() -> None:
