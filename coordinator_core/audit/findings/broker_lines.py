@@ -3,40 +3,93 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
+from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.audit.folds.witness import epochs_not_kept, not_kept, open_beginning
+from coordinator_core.audit.folds.witness import OF_MEMBER, BrokerLines, is_between
 from coordinator_core.broker_log.all_files import SLACK_MS, failed_loads, known_fault
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.rows import GroupEpochRow, MembershipRow
 from coordinator_core.records import GROUP_LOG, LogPosition
+
+LATEST_MS: Final = 10 * 60_000
+"""How long a decision may wait for its record: one that could not be written is taken again, mostly at once."""
 
 
 def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for members that went and are still there in the log, one for epochs that it never reached."""
-    lines = not_kept(history.memberships, history.events, history.has_lasted)
+    known = [row for row in history.memberships if row.left is None and history.lost.as_known(row) is row]
+    there = {row.member_id: row for row in known if row.group_type != GroupType.CONNECT}
+    lines = [line for line in history.events if line.kind in OF_MEMBER and _should_have_gone(history, line, there)]
     if lines:
         members = sorted({line.member_id or "" for line in lines})
-        there = {row.member_id: row.joined for row in history.memberships if row.left is None}
         detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
-        yield _not_kept(history, len(members), detail, lines[0], [there[member] for member in members])
-    epochs = epochs_not_kept(history.epochs, history.lines, history.has_lasted)
-    if epochs:
-        line, present = epochs[0]
-        count = len({event.epoch for event, _ in epochs})
-        detail = f"epoch {line.epoch} began, says the broker, and the log stayed in epoch {present.epoch}: "
-        yield _not_kept(history, count, detail, line, [present.opened])
+        yield _not_kept(history, len(members), detail, lines[0], [there[member].joined for member in members])
+    present = history.present
+    if present is None or present.group_type == GroupType.CONNECT or not present.history_complete:
+        return
+    bumps = [
+        line
+        for line in history.lines.of_kind[EventKind.EPOCH_BUMPED]
+        if (line.epoch or 0) > present.epoch and _should_be_written(history, line, present.opened)
+    ]
+    if bumps:
+        detail = f"epoch {bumps[0].epoch} began, says the broker, and the log stayed in epoch {present.epoch}: "
+        yield _not_kept(history, len({line.epoch for line in bumps}), detail, bumps[0], [present.opened])
+
+
+def _should_have_gone(history: GroupHistory, line: BrokerEvent, there: Mapping[str, MembershipRow]) -> bool:
+    """Whether the log should show by its end that a member went. A classic group is written with its next generation
+    only, which its members may not complete.
+    """
+    row, present = there.get(line.member_id or ""), history.present
+    if row is None or not _should_be_written(history, line, row.joined):
+        return False
+    return row.group_type != GroupType.CLASSIC or (present is not None and _is_over(present.epoch, line, history.lines))
+
+
+def _should_be_written(history: GroupHistory, line: BrokerEvent, since: LogPosition) -> bool:
+    """Whether the log should show by its end what a broker decided after a record. Where another one took over, it
+    began with what the log had: what the one before decided meanwhile was void.
+    """
+    at_ms = line.timestamp_ms
+    return (
+        at_ms is not None
+        and line.record is None
+        and since.timestamp_ms + SLACK_MS < at_ms
+        and not any(at_ms - SLACK_MS <= moved_ms <= at_ms + LATEST_MS for moved_ms in _moved_ms(history.lines))
+        and history.has_lasted(at_ms, LATEST_MS + 1)
+    )
+
+
+def _moved_ms(lines: BrokerLines) -> list[int]:
+    """Return when brokers began, or ceased, to coordinate the group."""
+    kinds = (EventKind.COORDINATOR_LOADED, EventKind.COORDINATOR_UNLOADED)
+    return [line.timestamp_ms for kind in kinds for line in lines.of_kind[kind] if line.timestamp_ms is not None]
+
+
+def _is_over(generation: int, begun: BrokerEvent, lines: BrokerLines) -> bool:
+    """Whether a later line says that the rebalance from a generation has an end, whose record the log may lack."""
+    began_ms = begun.timestamp_ms or 0
+    return any(
+        (line.epoch or 0) > generation and line.timestamp_ms is not None and line.timestamp_ms >= began_ms
+        for kind in (EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
+        for line in lines.of_kind[kind]
+    )
 
 
 def _not_kept(
     history: GroupHistory, count: int, detail: str, line: BrokerEvent, evidence: list[LogPosition]
 ) -> FindingRow:
-    why = next((failure for failure in history.lines.of_kind[EventKind.WRITE_FAILED] if _is_near(failure, line)), None)
+    failures, at_ms = history.lines.of_kind[EventKind.WRITE_FAILED], line.timestamp_ms or 0
+    why = next((each for each in failures if is_between(each, at_ms - SLACK_MS, at_ms + SLACK_MS)), None)
     because = "" if why is None else f"; it could not be written: {why.reason} ({why.place})"
     return history.finding(
         FindingKind.DECISION_NOT_KEPT,
@@ -46,12 +99,6 @@ def _not_kept(
         until_ms=history.now_ms,
         is_open=True,
     )
-
-
-def _is_near(line: BrokerEvent, other: BrokerEvent) -> bool:
-    if line.timestamp_ms is None or other.timestamp_ms is None:
-        return False
-    return abs(line.timestamp_ms - other.timestamp_ms) <= SLACK_MS
 
 
 def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -100,14 +147,29 @@ def _said_by_client(line: BrokerEvent) -> str:
     return reason.rpartition("client reason: ")[2] or reason
 
 
+def _open_beginning(present: GroupEpochRow, lines: BrokerLines) -> BrokerEvent | None:
+    """Return the line with which a rebalance of a classic group began that has not completed by the end of the log.
+
+    None: there is none. Its record would be that of the next generation. A coordinator that loads the group knows
+    nothing of a rebalance that another one began.
+    """
+    since_ms = max(present.opened.timestamp_ms, *_moved_ms(lines), -1)
+    began = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, present.epoch), [])
+    begun = next((line for line in began if line.timestamp_ms is not None and line.timestamp_ms > since_ms), None)
+    return None if begun is None or _is_over(present.epoch, begun, lines) else begun
+
+
 def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a rebalance of a classic group that began, says a line, and has not completed by the end of the log.
 
     Where its members join again and again, as with a leader that fails on its input, that is said, with the reason
     that is named most often: one finding for all of them.
     """
-    line, present = open_beginning(history.epochs, history.lines), history.present
-    if line is None or line.timestamp_ms is None or line.latest_ms is None or present is None:
+    present = history.present
+    if present is None or present.group_type != GroupType.CLASSIC:
+        return
+    line = _open_beginning(present, history.lines)
+    if line is None or line.timestamp_ms is None or line.latest_ms is None:
         return
     since_ms = line.timestamp_ms
     begun = [
@@ -117,7 +179,7 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     ]
     kind, threshold = FindingKind.GENERATIONS_FAILED, limits.failed_generations
     value = max(each.epoch or 0 for each in begun) - present.epoch
-    if value >= threshold:
+    if value >= threshold and history.has_lasted(since_ms, limits.slow_rebalance_ms):
         (reason, times), *_ = Counter(map(_said_by_client, begun)).most_common(1)
         detail = (
             f"generations {present.epoch + 1} to {present.epoch + value} were not completed: the members joined again "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.audit.folds.absences import Absence, absences, absences_within
@@ -416,83 +416,3 @@ def _bound(line: BrokerEvent, departures: _Departures, epochs: Mapping[int, Sequ
         return line._replace(record=None)
     of_target = line.kind == EventKind.TARGET_COMPUTED
     return line._replace(record=rows[0].target if of_target else rows[0].opened)
-
-
-def epochs_not_kept(
-    epochs: Sequence[GroupEpochRow], lines: BrokerLines, reaches: Callable[[int], bool]
-) -> list[tuple[BrokerEvent, GroupEpochRow]]:
-    """Return the lines that say that the epoch went up to one that the group did not reach, each with the epoch that it
-    stayed in; ``reaches``: whether its log reaches a time (ms).
-
-    A decision that could not be written is taken again, mostly at once: only what did not come for long counts.
-    """
-    present = next((row for row in epochs if row.is_open and row.group_type in WITH_EPOCHS), None)
-    if present is None or not present.history_complete:
-        return []
-    return [
-        (line, present)
-        for line in lines.of_kind[EventKind.EPOCH_BUMPED]
-        if line.timestamp_ms is not None
-        and line.record is None
-        and (line.epoch or 0) > present.epoch
-        and present.opened.timestamp_ms + SLACK_MS < line.timestamp_ms
-        and reaches(line.timestamp_ms + LATEST_MS + 1)
-    ]
-
-
-WITH_EPOCHS = frozenset((GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS))
-
-
-def open_beginning(epochs: Sequence[GroupEpochRow], lines: BrokerLines) -> BrokerEvent | None:
-    """Return the line with which a rebalance of a classic group began that has not completed by the end of the log.
-
-    None: there is none. Its record would be that of the next generation.
-    """
-    present = next((row for row in epochs if row.is_open and row.group_type == GroupType.CLASSIC), None)
-    if present is None:
-        return None
-    begun = next(
-        (
-            line
-            for line in lines.of_epoch.get((EventKind.REBALANCE_BEGAN, present.epoch), [])
-            if line.timestamp_ms is not None and line.timestamp_ms > present.opened.timestamp_ms
-        ),
-        None,
-    )
-    return None if begun is None or _is_over(present.epoch, begun, lines) else begun
-
-
-def _is_over(generation: int, begun: BrokerEvent, lines: BrokerLines) -> bool:
-    """Whether a later line says that the rebalance from a generation has an end, whose record the log may lack."""
-    began_ms = begun.timestamp_ms or 0
-    return any(
-        (line.epoch or 0) > generation and line.timestamp_ms is not None and line.timestamp_ms >= began_ms
-        for kind in (EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
-        for line in lines.of_kind[kind]
-    )
-
-
-def not_kept(
-    memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent], reaches: Callable[[int], bool]
-) -> list[BrokerEvent]:
-    """Return the lines that say that a member went which did not go; ``reaches``: whether its log reaches a time (ms).
-
-    Only lines whose time is known count, with members that the log shows before and after that time.
-    """
-    refuted = []
-    by_member: defaultdict[str, list[MembershipRow]] = defaultdict(list)
-    for row in memberships:
-        if row.group_type != GroupType.CONNECT:
-            by_member[row.member_id].append(row)
-    for line in lines:
-        at_ms = line.timestamp_ms
-        if line.kind not in OF_MEMBER or at_ms is None or line.record is not None or line.member_id is None:
-            continue
-        there = (row for row in by_member[line.member_id] if row.left is None)
-        if any(row.joined.timestamp_ms < at_ms - SLACK_MS for row in there) and reaches(at_ms + LATEST_MS + 1):
-            refuted.append(line)
-    return refuted
-
-
-LATEST_MS = 10 * 60_000
-"""A classic group writes who went only with its next generation, which waits for the rebalance timeout."""

@@ -94,10 +94,11 @@ def commits(topic: str = "t", **more: Any) -> PartitionCommits:
 
 def not_kept(kind: Kind) -> Parts:
     prefix = "[2026-11-23 14:25:07,123] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
-    (line,) = events(f"{prefix} [GroupId g] Member m left the consumer group.", "server.log", 1)
+    texts = "[GroupId g] Member m left the consumer group.", "Group g with generation 3 is now empty."
+    lines = [line for text in texts for line in events(f"{prefix} {text}", "server.log", 1)]
     return {
         "memberships": [kind.member("m", at(1))],
-        "events": [line._replace(timestamp_ms=at(1).timestamp_ms + DAY)],
+        "events": [line._replace(timestamp_ms=at(1).timestamp_ms + DAY) for line in lines],
         "epochs": [kind.epoch(2, at(1))],
     }
 

@@ -18,13 +18,16 @@ from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHisto
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
-from coordinator_core.history.lost_records import NOTHING_LOST
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.history.memberships import COORDINATOR_AWAY
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
 from tests.core.known_topics import at_end
 
 GONE = "member_left_or_expired"
+LOADED = "Finished loading of metadata from __consumer_offsets-0 with epoch 2 in 9ms where 0ms was spent in the "
+LOADED += "scheduler. Loaded 7 records which total to 9 bytes."
+UNLOADED = "Started unloading metadata for __consumer_offsets-0 with epoch 1"
 
 
 def said(text: str, second: float, *, broker: int = 1, zone: str = "Z", number: int | None = None) -> BrokerEvent:
@@ -215,11 +218,7 @@ def test_a_leader_that_joins_again_once_the_group_is_loaded(second: int, is_told
 
 def test_nobody_is_blamed_while_the_coordinator_was_away() -> None:
     row = rebalance(3, at(10), finished=at(200), delayed_by="m", duration_min_ms=190_000, members_after=2)
-    loaded = "Finished loading of metadata from __consumer_offsets-0 with epoch 2 in 9ms where 0ms was spent in the "
-    lines = [
-        said("Started unloading metadata for __consumer_offsets-0 with epoch 1", 20),
-        said(f"{loaded}scheduler. Loaded 7 records which total to 9 bytes.", 150, broker=2),
-    ]
+    lines = [said(UNLOADED, 20), said(LOADED, 150, broker=2)]
     limits = load(environment={}).findings
     assert "delayed by" in next(slow(gathered([], row), limits)).detail
     history = gathered(lines, row)
@@ -369,6 +368,48 @@ def test_an_epoch_that_the_log_never_reached_is_a_finding() -> None:
     assert told(said("[GroupId g] Bumped group epoch to 4.", 500)) == []
     assert told(said("[GroupId g] Bumped group epoch to 4.", 12)) == []
     assert told(bumped, history_complete=False) == []
+
+
+@pytest.mark.parametrize("moved", [[said(LOADED, 40, broker=2)], [said(UNLOADED, 31)], [said(LOADED, 17, broker=2)]])
+@pytest.mark.parametrize("text", ["[GroupId g] Bumped group epoch to 4.", "[GroupId g] Member m left the share group."])
+def test_what_a_broker_decided_that_was_not_the_coordinator_is_void(text: str, moved: list[BrokerEvent]) -> None:
+    """A broker that stood still ends the sessions of members that another coordinator serves by then."""
+    rows, limits = [epoch(3, at(10)), member("m", at(5))], load(environment={}).findings
+    assert len(list(decisions_not_kept(gathered([said(text, 20)], *rows), limits))) == 1
+    assert list(decisions_not_kept(gathered([said(text, 20), *moved], *rows), limits)) == []
+    lost = LostRecords({("__consumer_offsets", 0): [(15, 16)]})
+    history = gathered([said(text, 20)], *rows)
+    history = GroupHistory.gather("g", 1_000_000, [*rows, *history.events], at_end({}), NO_SHARE_LOGS, lost)
+    assert list(decisions_not_kept(history, limits)) == [], "the record may be among those that are lost"
+
+
+def test_a_classic_group_is_written_only_with_its_next_generation() -> None:
+    """Members have up to max.poll.interval.ms to join it, and a leader that fails keeps it from being complete."""
+    rows = [epoch(3, at(10), group_type="CLASSIC"), member("m", at(10), group_type="CLASSIC")]
+    left = said("[Group g] Dynamic member m has left group through explicit `LeaveGroup` request; client reason: x", 20)
+    limits = load(environment={}).findings
+    assert list(decisions_not_kept(gathered([left], *rows), limits)) == []
+    assigned = said("Assignment received from leader n for group g for generation 4. The group has 1 members, 0 of", 30)
+    assert len(list(decisions_not_kept(gathered([left, assigned], *rows), limits))) == 1
+
+
+def test_a_coordinator_that_loads_a_group_knows_nothing_of_a_rebalance_before() -> None:
+    limits, present = load(environment={}).findings, epoch(3, at(10), group_type="CLASSIC")
+    began = "Preparing to rebalance group g in state Stable with old generation 3 (reason: adding m)."
+    lines = [said(began, 400), said(LOADED, 410, broker=2)]
+    assert list(not_completed(gathered(lines, present), limits)) == []
+    (found,) = not_completed(gathered([*lines, said(began, 500, broker=2)], present), limits)
+    assert found.value == 500_000
+
+
+def test_members_that_start_just_before_the_log_ends_have_not_failed() -> None:
+    """Each that comes while the leader assigns begins a new generation."""
+    limits, present = load(environment={}).findings, epoch(3, at(10), group_type="CLASSIC")
+    begins = "Preparing to rebalance group g in state CompletingRebalance with old generation {} (reason: adding m)."
+    assert (
+        list(not_completed(gathered([said(begins.format(n), 990 + n / 10) for n in range(3, 40)], present), limits))
+        == []
+    )
 
 
 def test_a_leader_that_fails_for_ever_is_one_finding_with_the_reason_that_is_named_most() -> None:
