@@ -10,6 +10,8 @@ from typing import NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.audit.folds.witness import is_between
+from coordinator_core.broker_log.events import EventKind
 from coordinator_core.clients.known_clients import (
     FAILS_WITH_OTHER_TOPICS,
     Consequence,
@@ -95,12 +97,14 @@ def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for each time during which a group completed no generation: their numbers go on without it."""
-    if history.group_type != GroupType.CLASSIC:
-        return
+    """Yield one finding for each time during which a group completed no generation: their numbers go on without it.
+
+    A large group that starts, or stops, is none: each member that comes while the leader assigns begins a new one.
+    """
     for before, after in pairwise(history.epochs):
-        skipped = after.epoch - before.epoch - 1
-        if skipped < limits.failed_generations or before.ended_by != NEXT_EPOCH or not after.history_complete:
+        skipped, changed = after.epoch - before.epoch - 1, len({*(before.members or ())} ^ {*(after.members or ())})
+        is_classic = before.ended_by == NEXT_EPOCH and after.group_type == GroupType.CLASSIC and after.history_complete
+        if not is_classic or skipped < max(limits.failed_generations, changed + 1):
             continue
         since_ms, until_ms = before.opened.timestamp_ms, after.opened.timestamp_ms
         # Members that failed join again when the group works: those that come within as long again may be they.
@@ -111,14 +115,15 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         )
         why = "; ".join(_sentence(history, pair) for pair in pairs[:MOST_PAIRS])
         alone = next((row for row in members if (row.client, protocol) in FAILS_WITH_OTHER_TOPICS), None)
-        if why:
+        failed = history.lines.of_kind[EventKind.WRITE_FAILED]
+        unwritten = next((line for line in failed if is_between(line, since_ms, until_ms)), None)
+        if unwritten is not None:
+            why = f"a broker could not write: {unwritten.reason} ({unwritten.place})"
+        elif why:
             why = f"{why}; {REMEDY}"
         elif alone is not None and len({row.subscribed_topics for row in members}) > 1:
             who = _who(history, alone.member_id)
             why = f"the {protocol} of {who} fails where members subscribe to different topics; {SAME_TOPICS}"
-        elif len({*(before.members or ())} ^ {*(after.members or ())}) >= skipped:
-            # A large group starts, or stops: each member that comes while the leader assigns begins a new generation.
-            continue
         else:
             why = "which member failed is not in the coordinator's log"
         yield history.finding(
@@ -158,9 +163,9 @@ def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[
 
 def _generations(history: GroupHistory) -> Iterator[tuple[GroupEpochRow, MembershipRow | None, list[MembershipRow]]]:
     """Yield each generation of a classic group with its leader and its members, as far as they are known."""
-    if history.group_type == GroupType.CLASSIC:
-        by_id = {row.member_id: row for row in history.memberships}
-        for epoch in history.epochs:
+    by_id = {row.member_id: row for row in history.memberships}
+    for epoch in history.epochs:
+        if epoch.group_type == GroupType.CLASSIC:
             members = [by_id[member_id] for member_id in epoch.members or () if member_id in by_id]
             yield epoch, by_id.get(epoch.leader or ""), members
 

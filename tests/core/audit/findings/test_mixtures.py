@@ -11,6 +11,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.broker_log.lines import events
 from coordinator_core.clients.blob_writers import WRITERS
 from coordinator_core.clients.known_clients import (
     ENDS_WITH_USER_DATA,
@@ -131,8 +132,30 @@ def test_members_that_come_while_the_leader_assigns_have_not_failed() -> None:
     for count, is_found in ((84, False), (82, True)):
         rows = [member(f"m{number}", at(1 if number == 0 else 30)) for number in range(count)]
         last = epoch(86, at(30), group_type="CLASSIC", members=tuple(row.member_id for row in rows))
+        rows[1] = rows[1]._replace(client="kafka-go")
         history = classic(*rows, leader="m0", epochs=[first, last])
         assert (FindingKind.GENERATIONS_FAILED in found(history)) is is_found
+
+
+def test_a_group_that_was_converted_had_clients_that_did_not_work_together() -> None:
+    members = member("a", at(1), at(90), client="java"), member("b", at(31), at(90), client="kafka-go")
+    ended = {"group_type": "CLASSIC", "is_open": False, "ended_by": "next epoch"}
+    first = epoch(2, at(1), ended=at(30), members=("a",), **ended)
+    last = epoch(85, at(30), ended=at(90), members=("a", "b"), **(ended | {"ended_by": "upgrade"}))
+    history = classic(*members, leader="a", epochs=[first, last, epoch(85, at(90)), epoch(99, at(91))])
+    assert found(history).keys() >= {FindingKind.GENERATIONS_FAILED, FindingKind.CLIENTS_CLASH}
+
+
+def test_generations_that_a_broker_could_not_write_are_not_the_fault_of_a_client() -> None:
+    members = member("a", at(1), client="java"), member("b", at(31), client="kafka-go")
+    first = epoch(2, at(1), group_type="CLASSIC", ended=at(30), ended_by="next epoch", members=("a",), is_open=False)
+    last = epoch(85, at(30), group_type="CLASSIC", members=("a", "b"))
+    said = (
+        "[1970-01-01T00:00:20.000Z] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0] Writing records "
+    )
+    lines = list(events(f"{said}to __consumer_offsets-0 failed due to: not enough replicas.", "server.log", 7))
+    row = found(classic(*members, leader="a", epochs=[first, last], events=lines))[FindingKind.GENERATIONS_FAILED]
+    assert row.detail.endswith("a broker could not write: not enough replicas (server.log:7)")
 
 
 def test_a_member_that_the_last_generation_lost_may_have_failed_since() -> None:
