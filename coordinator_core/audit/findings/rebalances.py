@@ -233,17 +233,23 @@ def _waits_for_nobody(row: RebalanceRow, after: RebalanceRow | None, absences: M
 
 
 def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield the periods of superseded rebalances that are too long, each with the member that was behind most often.
+    """Yield the periods of superseded rebalances that are too long, each with the one member that held most of them up.
 
-    A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began.
+    A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began. While
+    clients are restarted one after the other, or come, the group cannot settle: that counts only if one of them holds
+    all rebalances up.
     """
     for stretch in _stretches(history):
         rows, took = stretch.rows, stretch.lasted_ms
         if took < limits.never_converges_ms:
             continue
-        # While the coordinator was away, no member could reach the target.
-        served = (row for row in rows if not row.broker_away)
-        who, count = _most_often({history.client(member_id) for member_id in row.behind} for row in served)
+        served = [row for row in rows if not row.broker_away]
+        held_up = [{history.client(member_id) for member_id in _holding_up(row)} for row in served]
+        who, count = _most_often(held_up)
+        if count < len(served) and not any(_out_of_the_ordinary(history, rows)):
+            continue
+        if count * TWICE < len(served) or count == _most_often(names - {who} for names in held_up)[1]:
+            who = None  # the group as a whole is behind
         detail = (
             f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
             f"without a stable assignment for {duration(took)}"
@@ -263,6 +269,14 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         )
 
 
+def _holding_up(row: RebalanceRow) -> Iterable[str]:
+    """Return the members that others waited for: those that did not give up what they were asked to, or else those
+    that did not reach the target; none if there are more than the row names.
+    """
+    asked = {each.member_id for each in row.revocations if each.given is None}
+    return asked or (row.behind if row.members_behind == len(row.behind) else ())
+
+
 class _Stretch(NamedTuple):
     """Rebalances each of which superseded the one before, and when it ended, or the end of the log (ms)."""
 
@@ -272,7 +286,10 @@ class _Stretch(NamedTuple):
 
     @property
     def lasted_ms(self) -> int:
-        return self.end_ms - self.rows[0].at.timestamp_ms
+        """How long it lasted (ms), but for rebalances within which the coordinator was away or moved."""
+        begins = [row.at.timestamp_ms for row in self.rows]
+        lasted = zip(self.rows, begins, [*begins[1:], self.end_ms], strict=True)
+        return sum(end_ms - began_ms for row, began_ms, end_ms in lasted if not row.broker_away and began_ms >= 0)
 
 
 def _stretches(history: GroupHistory) -> Iterator[_Stretch]:
