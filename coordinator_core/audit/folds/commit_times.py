@@ -126,19 +126,21 @@ class TrailFold:
 
     def add(self, time_ms: int, at: int, offset: int | None, number: int) -> None:
         """Take in the next commit or tombstone that holds. Times never go back; one without a time has no place."""
-        if 0 <= time_ms < self.newest_ms:
-            time_ms = self.newest_ms
-        if time_ms >= self.until_ms and time_ms >= 0:
+        if time_ms < 0:
+            return
+        time_ms = max(time_ms, self.newest_ms)
+        if time_ms >= self.until_ms:
             # What was the newest so far is the last one of its interval: it stays.
-            self.points = [*self.all(number - 1), CommitPoint(time_ms, at, offset, number)]
+            if self.points and self.newest_at != self.points[-1].at:
+                self.points.append(CommitPoint(self.newest_ms, self.newest_at, self.newest_offset, number - 1))
+            self.points.append(CommitPoint(time_ms, at, offset, number))
             if len(self.points) > 2 * MOST_TRAIL_INTERVALS:
                 longer = next((length_ms for length_ms in TRAIL_LENGTHS_MS if length_ms > self.length_ms), None)
                 since_ms = begin_of_trail(self.points[-1].time_ms, self.length_ms) if longer is None else 0
                 self.length_ms = longer or self.length_ms
                 self.points = thinned(self.points, self.length_ms, since_ms)
             self.until_ms = time_ms - time_ms % self.length_ms + self.length_ms
-        if time_ms >= 0:
-            self.newest_ms, self.newest_at, self.newest_offset = time_ms, at, offset
+        self.newest_ms, self.newest_at, self.newest_offset = time_ms, at, offset
 
     def all(self, number: int) -> list[CommitPoint]:
         """Return the points, where ``number`` is that of the newest one."""

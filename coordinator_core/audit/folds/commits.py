@@ -4,7 +4,7 @@ removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
@@ -151,6 +151,15 @@ class CommitFold:
             self._open.setdefault(producer_id, []).append(_pending(record, record.value))
         else:
             self._commit(_pending(record, record.value))
+
+    def pass_over(self, partition: tuple[str, int], passed: Iterable[tuple[int, int, int]]) -> None:
+        """Take in plain commits that go forward, behind one that was fed and before one that is fed next: time (ms),
+        log offset, committed offset.
+        """
+        known = self._partitions[partition]
+        for time_ms, at, offset in passed:
+            known.commits += 1
+            known.note_step(time_ms, at, offset)
 
     def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int = -1) -> None:
         """Take in the marker that ends the producer's transaction, at ``ended_ms``; plain commits later in the log

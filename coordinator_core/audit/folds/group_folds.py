@@ -5,7 +5,7 @@ broker counts them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -113,6 +113,14 @@ class GroupFolds:
                 self.commits.group_deleted(record.at)
             self.sizes.feed(record.type, *sizes, record.at, batch_base)
         return final
+
+    def pass_over(self, record: AnyRecord, passed: Collection[tuple[int, int, int]]) -> None:
+        """Take in commits of the partition of ``record``, the next one, that go forward between it and the one before:
+        time (ms), log offset, committed offset. Members, epochs and rules see all that they change from these two.
+        """
+        self.commits.pass_over((record.key["topic"], record.key["partition"]), passed)
+        for time_ms, _, _ in passed:
+            self.counts.feed(time_ms)
 
     def open_rows(self) -> Iterator[FoldedRow]:
         """Yield the rows of what is open as of the last record, and the sums of the commits and sizes."""

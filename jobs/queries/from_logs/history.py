@@ -28,7 +28,7 @@ from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import given_logs, given_share_state, knowledge, log_counts
 from jobs.queries.from_logs.log_partition import look_for_end, read_to_end
-from jobs.queries.from_logs.taken_rows import SeenTimes, TakenRow, taken_rows
+from jobs.queries.from_logs.taken_rows import Passed, SeenTimes, TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_parts import LogPart
@@ -43,8 +43,10 @@ class _Gathered:
     folds: GroupFolds
     rows: list[AuditedRow] = field(default_factory=list)
 
-    def feed(self, record: AnyRecord, row: LogRow) -> None:
+    def feed(self, record: AnyRecord, row: LogRow, passed: Passed) -> None:
         producer_id = row.producer_id if row.is_transactional else None
+        if passed:
+            self.folds.pass_over(record, passed)
         self.rows += self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
 
     def lose(self, record: UnreadableRecord) -> None:
@@ -275,10 +277,10 @@ class _GroupsOfLog:
         for group_id in self.writing.pop(producer_id, ()):
             self.groups[group_id].folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
 
-    def feed(self, record: AnyRecord, row: LogRow) -> None:
+    def feed(self, record: AnyRecord, row: LogRow, passed: Passed) -> None:
         if row.is_transactional:
             self.writing.setdefault(row.producer_id, set()).add(record.group_id)
-        self.of(record.group_id).feed(record, row)
+        self.of(record.group_id).feed(record, row, passed)
 
     def at_end(self) -> AtEnd:
         folds = [(group_id, gathered.folds) for group_id, gathered in self.groups.items()]
@@ -308,7 +310,7 @@ def _partition(
     groups = _GroupsOfLog(reader, surroundings.topics, audit)
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
-    for row, first, latest_ms in _rows(reader, surroundings.times, wanted):
+    for row, first, latest_ms, passed in _rows(reader, surroundings.times, wanted):
         if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
             losses, gone = reader.losses, reader.gaps.lost[-1]
             groups.give_up_transactions()
@@ -331,7 +333,7 @@ def _partition(
         elif isinstance(record, UnreadableRecord):
             groups.of(record.group_id).lose(record)
         else:
-            groups.feed(record, row)
+            groups.feed(record, row, passed)
     if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):
         at_end = groups.at_end if wanted is None else partial(read_to_end, reader)
         look_for_end(reader, unreadable, last.timestamp_ms, at_end, surroundings.topics)

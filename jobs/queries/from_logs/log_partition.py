@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,14 +25,11 @@ from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.pipeline.commits.columns import flags, ints, order_of
-from jobs.queries.from_logs.taken_rows import FEW, SeenTimes, commits_in
+from jobs.queries.from_logs.taken_rows import SeenTimes, newest_rows
 from jobs.queries.moment_times import LogEnd
 from jobs.sources.log_reader import LogReader, LogRow, are_commits, filled, log_rows
 
 ABORTED = control_name(control.ABORT)
-MOST_KEY_BYTES: Final = 1 << 17
-"""No key of a commit has so many: its two texts have at most 32,767 each."""
 
 
 class LogPartition:
@@ -73,7 +68,7 @@ class LogPartition:
             # The reader begins a new batch where offsets are lost: the loss lies before these rows.
             self._note_losses(last_offset, cut_at)
             rows = filled(counts)
-            for row in log_rows(_without_overwritten(rows) if self.reader.family is Family.GROUP else rows):
+            for row in newest_rows(rows, self.reader.family):
                 self._apply(row)
                 last_offset, last_ms = row.offset, row.timestamp
             self.times.note(rows.column("timestamp"))
@@ -286,34 +281,6 @@ def _end_of_moment(rest: pa.RecordBatch, end: int | None) -> int:
     """The end offset of a moment whose first row that does not count is the first of these."""
     offset: int = rest.column("offset")[0].as_py()
     return offset if end is None else min(end, offset)
-
-
-def _without_overwritten(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return many rows of a log without plain commits that another one of their partition follows.
-
-    The last one is kept also before the end of a transaction, a new leader, and a record that removes part of a group.
-    """
-    is_commit = commits_in(rows)
-    if is_commit.sum() < FEW:
-        return rows
-    from jobs.pipeline.decode_arrow import decode  # not at the top: small logs do without
-
-    ends = flags(pc.or_(pc.is_null(rows.column("value")), rows.column("is_transactional")))
-    epochs = ints(rows.column("leader_epoch"))
-    # Commits between two of these ends have the same number: only of these may one stand for another.
-    counted = np.cumsum((ends & ~is_commit) | (np.diff(epochs, prepend=epochs[:1]) != 0))[is_commit]
-    commits = rows.filter(pa.array(is_commit))
-    is_plain = decode(commits, Family.GROUP).good & ~ends[is_commit]
-    # Behind its version, a key is the group, the topic and the partition: equal bytes are the same partition.
-    partitions = ints(pc.binary_slice(commits.column("key"), 2, MOST_KEY_BYTES).dictionary_encode().indices)
-    order = order_of(partitions)
-    # Neighbours here are commits of one partition that follow each other, as equal numbers keep the order of the log.
-    before, after = order[:-1], order[1:]
-    goes_on = (partitions[before] == partitions[after]) & (counted[before] == counted[after])
-    # Of two such commits the first one changes nothing that the second one does not change again.
-    kept = np.ones(len(rows), np.bool_)
-    kept[np.flatnonzero(is_commit)[before[goes_on & is_plain[before] & is_plain[after]]]] = False
-    return rows.filter(pa.array(kept))
 
 
 def _has_transactions(rows: pa.RecordBatch) -> bool:
