@@ -124,7 +124,7 @@ class GroupAudit:
         if settings is not None:
             targets = TargetAuditor(group, None, topics, settings, readable)
         known = settings or AuditSettings()
-        rules = RuleFold(group, None, readable, topics, known.plausible)
+        rules = RuleFold(group, None, readable, topics, known)
         return cls(GroupFold(group, None, topics, readable, known.metadata_age_ms), rules, targets, readable)
 
     @classmethod
@@ -135,7 +135,7 @@ class GroupAudit:
         readable = ReadableCoverage(coverage, stored.hole)
         return cls(
             GroupFold(group, stored.history, topics, readable, settings.metadata_age_ms),
-            RuleFold(group, stored.rules, readable, topics, settings.plausible),
+            RuleFold(group, stored.rules, readable, topics, settings),
             None if targets is None else TargetAuditor(group, targets, topics, settings, readable),
             readable,
             stored.known_rows,

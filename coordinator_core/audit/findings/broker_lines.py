@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
@@ -16,7 +16,7 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.rows import GroupEpochRow, MembershipRow
+from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 LATEST_MS: Final = 10 * 60_000
@@ -25,45 +25,40 @@ LATEST_MS: Final = 10 * 60_000
 
 def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for members that went and are still there in the log, one for epochs that it never reached."""
-    known = [row for row in history.memberships if row.left is None and history.lost.as_known(row) is row]
-    there = {row.member_id: row for row in known if row.group_type != GroupType.CONNECT}
-    lines = [line for line in history.events if line.kind in OF_MEMBER and _should_have_gone(history, line, there)]
+    present = history.present
+    if present is None:
+        return
+    known = [row for row in history.memberships if row.is_open and history.lost.as_known(row) is row]
+    there = {row.member_id: row.joined for row in known if row.group_type != GroupType.CONNECT}
+    of_members = ((line, there.get(line.member_id or "")) for line in history.events if line.kind in OF_MEMBER)
+    lines = [line for line, at in of_members if at is not None and _should_be_written(history, line, present, at)]
     if lines:
         members = sorted({line.member_id or "" for line in lines})
         detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
-        yield _not_kept(history, len(members), detail, lines[0], [there[member].joined for member in members])
-    present = history.present
-    if present is None or present.group_type == GroupType.CONNECT or not present.history_complete:
+        yield _not_kept(history, len(members), detail, lines[0], [*map(there.__getitem__, members)])
+    if present.group_type == GroupType.CONNECT or not present.history_complete:
         return
     bumps = [
         line
         for line in history.lines.of_kind[EventKind.EPOCH_BUMPED]
-        if (line.epoch or 0) > present.epoch and _should_be_written(history, line, present.opened)
+        if (line.epoch or 0) > present.epoch and _should_be_written(history, line, present, present.opened)
     ]
     if bumps:
         detail = f"epoch {bumps[0].epoch} began, says the broker, and the log stayed in epoch {present.epoch}: "
         yield _not_kept(history, len({line.epoch for line in bumps}), detail, bumps[0], [present.opened])
 
 
-def _should_have_gone(history: GroupHistory, line: BrokerEvent, there: Mapping[str, MembershipRow]) -> bool:
-    """Whether the log should show by its end that a member went. A classic group is written with its next generation
-    only, which its members may not complete.
-    """
-    row, present = there.get(line.member_id or ""), history.present
-    if row is None or not _should_be_written(history, line, row.joined):
-        return False
-    return row.group_type != GroupType.CLASSIC or (present is not None and _is_over(present.epoch, line, history.lines))
-
-
-def _should_be_written(history: GroupHistory, line: BrokerEvent, since: LogPosition) -> bool:
+def _should_be_written(history: GroupHistory, line: BrokerEvent, present: GroupEpochRow, since: LogPosition) -> bool:
     """Whether the log should show by its end what a broker decided after a record. Where another one took over, it
-    began with what the log had: what the one before decided meanwhile was void.
+    began with what the log had: what the one before decided meanwhile was void. A classic group is written with its
+    next generation only, which its members may not complete.
     """
     at_ms = line.timestamp_ms
     return (
         at_ms is not None
         and line.record is None
         and since.timestamp_ms + SLACK_MS < at_ms
+        and (present.group_type != GroupType.CLASSIC or _is_over(present.epoch, line, history.lines))
         and not any(at_ms - SLACK_MS <= moved_ms <= at_ms + LATEST_MS for moved_ms in _moved_ms(history.lines))
         and history.has_lasted(at_ms, LATEST_MS + 1)
     )

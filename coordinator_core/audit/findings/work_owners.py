@@ -111,7 +111,6 @@ STABLE = "STABLE"
 NOT_READY = "NOT_READY"
 MOST_LISTED = 5
 """How many partitions or tasks without an owner a finding names."""
-WITH_EPOCHS = frozenset(("CONSUMER", "SHARE", "STREAMS"))
 
 
 def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -200,7 +199,7 @@ def _is_due(history: GroupHistory, present: GroupEpochRow, limits: Thresholds) -
     """Whether everything should have an owner by now."""
     if present.state == STABLE and history.group_type != "SHARE":
         return True
-    if present.state in (None, EMPTY) or history.group_type not in WITH_EPOCHS:
+    if present.state in (None, EMPTY) or history.group_type in ("CLASSIC", "CONNECT"):
         return False
     return history.has_lasted(_settling_since(history, present).timestamp_ms, limits.slow_rebalance_ms)
 

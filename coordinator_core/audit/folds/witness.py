@@ -389,14 +389,10 @@ def unfinished(row: RebalanceRow, lines: BrokerLines) -> Iterator[tuple[int, Bro
         if not row.from_epoch < epoch < row.to_epoch:
             continue
         of_epoch = lines.of_epoch[EventKind.GENERATION_JOINED, epoch]
-        if (first := next((line for line in of_epoch if _is_before(line, row)), None)) is not None:
+        span = (row.began_after_ms or 0) - SLACK_MS, row.at.timestamp_ms + SLACK_MS
+        fitting = (line for line in of_epoch if line.timestamp_ms is None or is_between(line, *span))
+        if (first := next(fitting, None)) is not None:
             yield epoch, first
-
-
-def _is_before(line: BrokerEvent, row: RebalanceRow) -> bool:
-    if line.timestamp_ms is None:
-        return True
-    return (row.began_after_ms or 0) - SLACK_MS <= line.timestamp_ms <= row.at.timestamp_ms + SLACK_MS
 
 
 # --- records ---------------------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_core.assignors.plausible_counts import PlausibleCounts
+from coordinator_core.assignors.profiles import KIP_1071
 from coordinator_core.audit.rules.holders import Holders
 from coordinator_core.audit.rules.known_facts import UNKNOWN, Departure, KnownFacts, WriteGroup
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.snapshot_settings import LEVEL_OF_4_4
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
@@ -32,15 +33,13 @@ class JudgedGroup:
     ``current`` and ``target`` follow from the group's state: a restart rebuilds them from it.
     """
 
-    __slots__ = (CURRENT, "group", "plausible", "rows", "target", "topics", "facts")
+    __slots__ = (CURRENT, "group", "plausible", "profile", "rows", "target", "topics", "facts")
 
-    def __init__(
-        self, group: Group, facts: KnownFacts, topics: TopicHistory | None, plausible: PlausibleCounts
-    ) -> None:
+    def __init__(self, group: Group, facts: KnownFacts, topics: TopicHistory | None, settings: AuditSettings) -> None:
         self.group = group
         self.topics = topics
         self.facts = facts
-        self.plausible = plausible
+        self.plausible, self.profile = settings.plausible, settings.profile
         self.rows: list[Violation] = []
         self.current = Holders(_current(group))
         self.target = Holders(_target(group))
@@ -54,12 +53,14 @@ class JudgedGroup:
 
     def may_be_after_4_4(self, at: LogPosition) -> bool:
         """Whether a broker of a release after Kafka 4.4 may have written a record of a group with epochs: they do other
-        things, of which only the levels that brokers support tell, and that targets have times (since 4.3).
+        things, of which only the levels that brokers support tell, that targets have times (since 4.3), and where no
+        level is known, the setting that names the brokers' release.
         """
         state = self.group.state
         levels = None if self.topics is None else self.topics.broker_levels(at.timestamp_ms)
-        is_known = levels is not None and levels.newest is not None and levels.newest <= LEVEL_OF_4_4
-        return isinstance(state, EpochGroup) and bool(state.assignment_timestamp) and not is_known
+        newest = None if levels is None else levels.newest
+        may_be_newer = self.profile in (None, KIP_1071) if newest is None else newest > LEVEL_OF_4_4
+        return isinstance(state, EpochGroup) and bool(state.assignment_timestamp) and may_be_newer
 
     def broken(self, rule: Rule, at: LogPosition, member_id: str | None, detail: str) -> None:
         """Add the violation of a rule by the record at this position."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules import assignment_inputs as topics
 from coordinator_core.audit.rules import classic, connect, epoch_order, members, operations
 from coordinator_core.audit.rules.committers import on_commit
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
@@ -87,16 +87,16 @@ class RuleFold:
         facts: KnownFacts | None = None,
         coverage: Coverage | None = None,
         topics: TopicHistory | None = None,
-        plausible: PlausibleCounts = PlausibleCounts(),  # noqa: B008 (a NamedTuple is immutable)
+        settings: AuditSettings = AuditSettings(),  # noqa: B008 (it is frozen)
     ) -> None:
         """Begin with a new ``group``, or go on with the ``group`` and ``facts`` that an earlier run left.
 
         ``coverage`` says which offsets are there. Without it nothing is known of what lies between two records, and
         only what a record says by itself can break a rule. Without ``topics`` the rules that need them do not apply.
-        ``plausible`` are the largest counts that are believed.
+        ``settings`` have the largest counts that are believed, and may name the release of the brokers.
         """
         self._handlers = _HANDLERS[group.family]
-        self._judged = JudgedGroup(group, facts or KnownFacts(), topics, plausible)
+        self._judged = JudgedGroup(group, facts or KnownFacts(), topics, settings)
         self._coverage = coverage
 
     @property

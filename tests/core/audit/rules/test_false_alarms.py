@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.audit.rules.rule_fold import RuleFold
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
 from coordinator_core.history.coverage import Coverage
@@ -222,6 +223,14 @@ def test_what_brokers_after_4_4_do_is_a_fault_of_those_before(
         topics = Log().batch(supporting(1, level)).history()
         found = judge(make(GroupLog()), Group("g", from_start=True), WHOLE, topics=topics)
         assert {violation.rule for violation in found} == broken
+
+
+@pytest.mark.parametrize("make", [a_target_is_computed_beside_the_heartbeats, a_task_warms_up_before_it_moves])
+def test_a_setting_names_the_release_where_no_level_is_known(make: Callable[[GroupLog], Records]) -> None:
+    for profile, level, is_judged in (("kafka-4.4", None, True), ("kip-1071", None, False), ("kafka-4.4", 34, False)):
+        topics = None if level is None else Log().batch(supporting(1, level)).history()
+        rules = RuleFold(Group("g", from_start=True), None, WHOLE, topics, AuditSettings(profile=profile))
+        assert any(rules.feed(record) for record in make(GroupLog())) is is_judged
 
 
 # --- beyond a gap ----------------------------------------------------------------------------------------------------
