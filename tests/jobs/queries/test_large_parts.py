@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ class MadeLog:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.offset, self.time_ms, self.committed = 0, 1_000, 0
+        self.topic_id = TOPIC_IDS["orders"][0]
         self.batches: list[bytes] = []
 
     def fill(self, events: int) -> list[bytes]:
@@ -71,6 +73,13 @@ class MadeLog:
             "topicId": self.rng.choice(TOPIC_IDS[topic]) if self.rng.random() < 0.1 else TOPIC_IDS[topic][0],
         }
         self.add(RecordType.OFFSET_COMMIT, key, None if is_removed else value, producer)
+
+    def forward(self) -> None:
+        """A commit of the first group that goes forward."""
+        self.committed += 1
+        key = {"group": GROUPS[0], "topic": "orders", "partition": 0}
+        value = {"offset": self.committed, "leaderEpoch": -1, "metadata": "", "commitTimestamp": self.time_ms}
+        self.add(RecordType.OFFSET_COMMIT, key, {**value, "topicId": self.topic_id})
 
     def commit_in_transaction(self) -> None:
         self.commit(self.rng.choice(PRODUCERS))
@@ -179,3 +188,51 @@ def test_of_commits_that_go_forward_two_become_rows_and_of_other_groups_none(
     assert len(taken) - len(of_group) <= 2  # the first and the last
     commits = sum(name in key for key in part.column("key").to_pylist())
     assert sum(1 + len(each.passed) for each in of_group) == commits > 2 * len(of_group)
+
+
+def _rebalance(log: MadeLog, group: str = GROUPS[0]) -> None:
+    value = {"protocolType": "consumer", "generation": 1, "protocol": None, "leader": None, "members": []}
+    log.add(RecordType.GROUP_METADATA, {"group": group}, {**value, "currentStateTimestamp": 1})
+
+
+def _marker(log: MadeLog) -> None:
+    log.batches.append(marker(COMMIT, 7, log.place().offset, log.time_ms))
+
+
+def _no_key(log: MadeLog) -> None:
+    log.batches.append(encode_batch([NewRecord(log.place().offset, log.time_ms, b"\x00\x01\x00", b"")]))
+
+
+def _lower(log: MadeLog) -> None:
+    log.committed = 5
+
+
+def _other_topic(log: MadeLog) -> None:
+    log.topic_id = TOPIC_IDS["orders"][1]
+
+
+def _other_group(log: MadeLog) -> None:
+    _rebalance(log, GROUPS[1])
+
+
+@pytest.mark.parametrize(
+    ("between", "passed"),
+    [(_other_group, [0, 6]), *((each, [0, 2, 0, 2]) for each in (_rebalance, _marker, _no_key, _lower, _other_topic))],
+)
+def test_commits_beside_what_they_may_explain_become_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: Callable[[MadeLog], None], passed: list[int]
+) -> None:
+    monkeypatch.setattr(taken_rows, "FEW", 1)
+    log = MadeLog(1)
+    log.committed = 10
+    for turn in range(8):
+        if turn == 4:
+            between(log)
+        log.forward()
+    write_segment(tmp_path / "__consumer_offsets-0", log.batches)
+    (file,) = find_logs([tmp_path])
+    (part,) = file.parts()
+    commits = [
+        each for each in taken_rows.taken_rows(part, file.family, None) if each.row.value and b"orders" in each.row.key
+    ]
+    assert [len(each.passed) for each in commits] == passed
