@@ -134,13 +134,15 @@ def _references(engine: Engine) -> Iterator[Mapping[str, object]]:
         pairs = zip(reference.columns, reference.others, strict=True)
         same = " AND ".join(f"c.{column} = p.{other}" for column, other in pairs)
         # Both sides are made distinct before the join: it is one of keys, not of all records with all records.
+        keys = f"SELECT DISTINCT {', '.join(reference.columns)} FROM ${reference.table}"
         sql = (
-            f"SELECT c.* FROM (SELECT DISTINCT {', '.join(reference.columns)} FROM ${reference.table} "
-            f"WHERE {reference.columns[-1]} IS NOT NULL) AS c "
+            f"SELECT c.* FROM ({keys} WHERE {reference.columns[-1]} IS NOT NULL) AS c "
             f"LEFT JOIN (SELECT DISTINCT {', '.join(reference.others)} FROM ${reference.other}) AS p ON {same} "
             f"WHERE p.cluster IS NULL LIMIT {MOST_MISSING}"
         )
-        reader = engine.up_to(engine.limits.rows, f"SELECT count(*) AS number FROM ${reference.table}")
+        # Keys are what is in memory, however many rows have them: all rows of a night have the key of its run.
+        most = engine.limits.rows
+        reader = engine.up_to(most, f"SELECT count(*) AS number FROM ({keys} LIMIT {max(most, 0) + 1}) AS keys")
         found = True
         for row in reader.rows(sql):
             found = False

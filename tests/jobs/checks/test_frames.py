@@ -10,9 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from jobs.checks import frames, project
 from jobs.checks.validation import CheckRun, validate
+from jobs.settings import EngineLimits
+from jobs.tables import engine
+from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 
 NIGHTS = [*range(100, 105), 1000]
 GOOD: dict[str, dict[str, Any]] = {
@@ -77,3 +81,21 @@ def test_a_night_is_compared_with_the_median_of_those_before_it(nights: list[int
     given = [{**row, "findings": value} for row, value in zip(rows, nights, strict=True)]
     (found,) = [row for row in frames._trend(Engine(given)) if row["what"] == "findings"]  # type: ignore[arg-type]
     assert (found["value"], found["usual"]) == (nights[-1], usual)
+
+
+@pytest.mark.parametrize(("limit", "where"), [(2, "here"), (1, "Spark")])
+def test_references_with_few_keys_are_looked_for_here_in_however_many_rows(
+    tmp_path: Path, limit: int, where: str
+) -> None:
+    write_deltalake(tmp_path / "log_records", pa.table({"cluster": ["c"] * 50, "run_id": [*"ab"] * 25}))
+    write_deltalake(tmp_path / "runs", pa.table({"cluster": ["c"], "run_id": ["a"]}))
+
+    def through_spark(error: UnsupportedTableError | None) -> Any:
+        raise AssertionError("Spark")
+
+    found = frames._references(engine.Engine(FolderReader(str(tmp_path)), through_spark, EngineLimits(rows=limit)))
+    if where == "Spark":
+        with pytest.raises(AssertionError, match="Spark"):
+            list(found)
+    else:
+        assert [(row["row"], row["found"]) for row in found] == [("run_id b", False)]
