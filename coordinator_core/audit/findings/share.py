@@ -265,11 +265,8 @@ def _orphans(
 
 def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -> bool:
     """Whether the share state log would show a share partition, had it state at that time."""
-    count = history.topics.partitions.get(SHARE_LOG, 0)
-    if count == 0:
-        return False
-    number = log_partition_of(share_partition(history.group_id, *unit), count)
-    logs = history.share_logs
+    count, logs = history.topics.partitions.get(SHARE_LOG, 0), history.share_logs
+    number = log_partition_of(share_partition(history.group_id, *unit), count) if count else -1
     return number in logs.whole and logs.last_ms[number] >= at.timestamp_ms
 
 

@@ -76,7 +76,8 @@ def on_share_target(
         known = ready.get(topic_id)
         new = set(partitions) - set(before.get(topic_id, ()))  # the target of a deleted topic may stay
         missing = sorted(new - set(known.partitions if known is not None else ()))
-        if missing:
+        # A topic may be deleted while a broker after 4.4 computes the target beside the heartbeats (KIP-1263).
+        if missing and (known is not None or not judged.may_be_after_4_4(record.at)):
             detail = f"{topic_id}-{missing[0]} has no share state"
             judged.broken(Rule.SHARE_STATE_MISSING, record.at, member_id, detail)
 

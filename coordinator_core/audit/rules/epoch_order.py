@@ -19,7 +19,7 @@ from coordinator_core.groups.epoch_records import (
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.held_units import STREAMS_KIND, EpochKind
+from coordinator_core.history.held_units import CONSUMER_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.history.holdings import Held, WorkUnit
 from coordinator_core.history.topics_of_epochs import hash_of_topics, topics_used
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -185,13 +185,17 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
     state = judged.group.state
     assert isinstance(state, EpochGroup)
     epoch = value["assignmentEpoch"]
+    # Brokers after 4.4 compute targets beside the heartbeats, while epochs open (KIP-1263), and consumers that name no
+    # topics join without one: they are in no target that was under way.
+    is_beside = judged.may_be_after_4_4(at)
     lacking = sorted(state.members.keys() - state.targets.keys())
+    if is_beside and kind is CONSUMER_KIND:
+        lacking = [each for each in lacking if state.members[each].subscribed_topic_names]
     # While the group has moved on, the target is of an older epoch: new members are not in it.
     if lacking and facts.whole and epoch == state.group_epoch:
         judged.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
     is_older = facts.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch
-    # Brokers after 4.4 compute targets beside the heartbeats, while epochs open (KIP-1263).
-    if is_older and not judged.may_be_after_4_4(at):
+    if is_older and not is_beside:
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
         judged.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
     # Only now: while a target is written, a unit may be in the old part of one member and in the new one of another.

@@ -84,8 +84,10 @@ class JudgedGroup:
         departed = self.operation.departed
         known = departed.get(member_id)
         if known is None:
-            is_classic = member is not None and member.speaks_classic
-            departed[member_id] = Departure(at, (kind,), self._instance_of(member_id, member), is_classic)
+            is_classic, knows = member is not None and member.speaks_classic, self.facts.knows_member(MEMBER, member_id)
+            is_told = member is not None and member.has_metadata and knows
+            instance_id = member.instance_id if member is not None and is_told else UNKNOWN
+            departed[member_id] = Departure(at, (kind,), instance_id, is_classic)
         else:
             departed[member_id] = known._replace(kinds=(*known.kinds, kind))
 
@@ -104,11 +106,6 @@ class JudgedGroup:
         """Return the member of a group with epochs; None if the group does not have it."""
         state = self.group.state
         return state.members.get(member_id) if isinstance(state, EpochGroup) else None
-
-    def _instance_of(self, member_id: str, member: EpochMember | None) -> str | None:
-        if member is None or not member.has_metadata or not self.facts.knows_member(MEMBER, member_id):
-            return UNKNOWN
-        return member.instance_id
 
 
 def _is_first(state: GroupState | None, rule: Rule) -> bool:

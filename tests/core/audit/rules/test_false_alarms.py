@@ -183,6 +183,33 @@ def a_task_warms_up_before_it_moves(log: GroupLog) -> Records:
     return [*join, *at_once(more), stays, *warm, *moved]
 
 
+def a_consumer_waits_for_its_regex_while_a_target_is_computed(log: GroupLog) -> Records:
+    """KIP-1263: it joins without an epoch, so that the target that was under way is that of the present one."""
+    join = at_once(log.join("m1", 2, {"t": [0, 1]}))
+    more = at_once([log.member("m2"), log.epoch(3), log.current("m2", 2, {}, previousMemberEpoch=0)])
+    regex = log.member("m3", subscribedTopicNames=[], subscribedTopicRegex="t.*")
+    more += at_once([regex, log.current("m3", 2, {}, previousMemberEpoch=0)])
+    return [*join, *more, *at_once([log.target("m1", {"t": [0]}), log.target("m2", {"t": [1]}), log.target_epoch(3)])]
+
+
+def a_topic_of_a_share_group_is_deleted_while_a_target_is_computed(log: GroupLog) -> Records:
+    """KIP-1263: its share state is gone by then."""
+
+    def target(member_id: str, epoch: int) -> list[CoordinatorRecord]:
+        assigned = {"topicPartitions": [{"topicId": A, "partitions": [0]}]}
+        value = {"assignmentEpoch": epoch, "assignmentTimestamp": 9}
+        written = log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, assigned, memberId=member_id)
+        return [written, log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, value)]
+
+    def epoch(number: int) -> CoordinatorRecord:
+        return log.record(RecordType.SHARE_GROUP_METADATA, {"epoch": number, "metadataHash": 7})
+
+    state = log.share_state({A: ("orders", [0])})
+    join = [state, log.share_member("m1"), epoch(2), *target("m1", 2), log.share_current("m1", 2, {A: [0]})]
+    more = [log.share_member("m2"), epoch(3), log.share_current("m2", 2, {})]
+    return [*at_once(join), *at_once(more), log.share_state({}), *at_once(target("m2", 3))]
+
+
 FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_member_never_saw_its_assignment,
     targets_are_computed_in_batches,
@@ -200,6 +227,8 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_broker_of_4_2_asks_for_what_is_no_longer_subscribed,
     a_plugin_stores_the_description_of_a_topology,
     a_task_warms_up_before_it_moves,
+    a_consumer_waits_for_its_regex_while_a_target_is_computed,
+    a_topic_of_a_share_group_is_deleted_while_a_target_is_computed,
 )
 
 
@@ -213,6 +242,8 @@ def test_no_rule_fires(make: Callable[[GroupLog], Records]) -> None:
     [
         (a_target_is_computed_beside_the_heartbeats, {Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS}),
         (a_task_warms_up_before_it_moves, {Rule.ASSIGNED_OUTSIDE_TARGET, Rule.ASSIGNED_NOT_THE_TARGET}),
+        (a_consumer_waits_for_its_regex_while_a_target_is_computed, {Rule.TARGET_INCOMPLETE}),
+        (a_topic_of_a_share_group_is_deleted_while_a_target_is_computed, {Rule.SHARE_STATE_MISSING}),
     ],
 )
 def test_what_brokers_after_4_4_do_is_a_fault_of_those_before(
