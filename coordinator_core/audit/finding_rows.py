@@ -164,8 +164,7 @@ class FindingKind(StrEnum):
         "Members give partitions back and wait: throughput falls, lag grows.",
         "Look at the member that is named; raise max.poll.interval.ms, or give it less work in one poll "
             "(max.poll.records).",
-        "Proven that no stable assignment was reached, other than by a deploy or while the coordinator was away or "
-            "moved; the named member is the likely cause.")
+        "Proven, deploys and moves of the coordinator apart; the named member is the likely cause.")
     OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "any",
         "Committed offsets went back after a rebalance moved the partition. Streams groups are not checked.",
         "Records from the lower offset on are read twice.",
@@ -243,8 +242,7 @@ class FindingKind(StrEnum):
             "coordinator's log has nothing of it.",
         "The log has not what the broker decided: after a fail-over, members and offsets are as before.",
         "Look at the errors of the broker that are quoted: disk, replication (min.insync.replicas), record size.",
-        "Proven by the broker's log, if that log and this one are whole; not told where the coordinator moved within "
-            "ten minutes.")
+        "Proven by the broker's log, if both logs are whole; not told if the coordinator moved soon after.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
         "A broker's application log says that the coordinator could not load a log partition, and none has since.",
         "Groups of that partition cannot commit, join or rebalance.",

@@ -30,14 +30,11 @@ class GenerationBefore(NamedTuple):
     protocol_type: str | None = None
 
 
-NO_GENERATION_BEFORE = GenerationBefore(None, {}, {})
-
-
 def generation_before(judged: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
     """Return what ``on_generation`` needs of the group before."""
     state = judged.group.state
     if not isinstance(state, ClassicGroup):
-        return NO_GENERATION_BEFORE
+        return GenerationBefore(None, {}, {})
     # A copy of what members have: the record changes that in place.
     return GenerationBefore(state.generation, state.members, {**judged.current.held}, state.protocol_type)
 

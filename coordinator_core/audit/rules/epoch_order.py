@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.audit.rules.holders import minus, name
+from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import HeldUnit
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
@@ -42,14 +42,11 @@ class EpochsBefore(NamedTuple):
     descriptions: tuple[int, int] | None = None
 
 
-NO_EPOCHS = EpochsBefore(None, None)
-
-
 def epochs_before(kind: EpochKind, judged: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
     """Return what the rules of epochs need to know about the group before the record."""
     state = judged.group.state
     if not isinstance(state, kind.state):
-        return NO_EPOCHS
+        return EpochsBefore(None, None)
     return EpochsBefore(state.group_epoch, state.assignment_epoch, state.metadata_hash, _descriptions(state))
 
 
@@ -140,10 +137,10 @@ def on_target(kind: EpochKind, judged: JudgedGroup, record: MemberTargetRecord, 
     facts, operation = judged.facts, judged.operation
     facts.note_member(TARGET, member_id, at)
     if value is None:
-        if operation.is_told:
-            operation.left_targets[member_id] = [
-                HeldUnit(*unit, member_id) for unit in minus(judged.target.held_by(member_id))
-            ]
+        # Records without batches and times count as one operation: they do not tell what was written at once.
+        if operation.batch >= 0 or operation.time_ms >= 0:
+            left = minus(judged.target.held.get(member_id, HOLDS_NOTHING))
+            operation.left_targets[member_id] = [HeldUnit(*unit, member_id) for unit in left]
         judged.target.put(member_id, {})
         judged.departing(member_id, TARGET, at, judged.member(member_id))
         return

@@ -46,10 +46,6 @@ class Holders:
                 clashes += self._take(resource, new, member_id)
         return clashes
 
-    def held_by(self, member_id: str) -> Held:
-        """Return what a member has."""
-        return self.held.get(member_id, HOLDS_NOTHING)
-
     def clear(self) -> None:
         """Forget what all members have."""
         self.held.clear()

@@ -81,11 +81,6 @@ class WriteGroup:
     left_targets: dict[str, list[HeldUnit]] = field(default_factory=dict)
     is_whole: bool = False
 
-    @property
-    def is_told(self) -> bool:
-        """Whether the log tells what was written at once: records without batches and times count as one operation."""
-        return self.batch >= 0 or self.time_ms >= 0
-
 
 @dataclass(slots=True)
 class ConnectFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from coordinator_core.audit.rules.epoch_order import MAX_ASSIGNMENT_INTERVAL_MS, twice
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
@@ -20,29 +20,22 @@ from coordinator_core.history.holdings import Held, Resource
 from coordinator_core.records import LogPosition
 
 
-class MemberBefore(NamedTuple):
-    """A member before its metadata record; the record may change it in place."""
-
-    member: Any
-    has_metadata: bool
-
-
-def member_before(judged: JudgedGroup, record: MemberRecord) -> MemberBefore:
-    """Return what ``on_member`` needs to know about the group before the record."""
+def member_before(judged: JudgedGroup, record: MemberRecord) -> tuple[Any, bool]:
+    """Return a member before its metadata record, which may change it in place, and whether it had metadata."""
     member = judged.member(record.key["memberId"])
-    return MemberBefore(member, member is not None and member.has_metadata)
+    return member, member is not None and member.has_metadata
 
 
-def on_member(kind: EpochKind, judged: JudgedGroup, record: MemberRecord, before: MemberBefore) -> None:
+def on_member(kind: EpochKind, judged: JudgedGroup, record: MemberRecord, before: tuple[Any, bool]) -> None:
     """Judge member metadata: a member joins, changes or leaves."""
+    member, had_metadata = before
     facts, operation = judged.facts, judged.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
     if value is None:
-        judged.departing(member_id, MEMBER, at, before.member)
+        judged.departing(member_id, MEMBER, at, member)
         _depart(judged, member_id, at)
         return
     _instance_once(judged, member_id, instance_id_of(value), at)
-    is_new = not before.has_metadata
     sure = facts.knows_member(MEMBER, member_id)
     facts.note_member(MEMBER, member_id, at)
     instance_id = instance_id_of(value)
@@ -51,7 +44,7 @@ def on_member(kind: EpochKind, judged: JudgedGroup, record: MemberRecord, before
         # That a static member is replaced opens no epoch (KIP-345).
         operation.leaving.pop(replaces, None)
         operation.replaced[member_id] = replaces
-    if not (is_new and sure):
+    if had_metadata or not sure:
         return
     if replaces is None and _subscribes(value):
         operation.joining[member_id] = at
