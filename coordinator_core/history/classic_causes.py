@@ -284,25 +284,23 @@ def is_assigned(change: TopicChange, highest: dict[str, int]) -> bool:
 
 def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]:
     """Return topics that were created or deleted since the last generation, and that a member has taken into its
-    subscription or out of it: clients that match names against a pattern do so.
+    subscription or out of it: clients that match names against a pattern do so, librdkafka with all that are gone.
 
     The subscription in the log has names only, so that each of them may have been changed by hand as well.
     """
     open_history, last = writer.open_history, step.last
     if writer.topics is None or last.topics_version < 0:
         return []
-    asked = {
-        name
-        for change in open_history.changes
-        if change.kind == CauseKind.SUBSCRIPTION_CHANGED
-        for name in change.topics
-    }
-    names = asked - (step.topics & set(last.topics))
+    came, went = set[str](), set[str]()
+    for member_id, member in step.new.members.items():
+        if member_id in step.old.members:
+            before, after = subscription(step.old, step.old.members[member_id]), subscription(step.new, member)
+            came |= after.topics - before.topics
+            went |= before.topics - after.topics
     now = writer.topics.version_at(step.at.timestamp_ms)
-    unseen = [change for change in open_history.unseen if change.name in names]
-    final = {change.name: change for change in [*unseen, *writer.topics.changes(names, last.topics_version, now)]}
-    fitting = {True: "created", False: "deleted"}
-    fit = (change for change in final.values() if change.kind == fitting[change.name in step.topics])
+    unseen = [change for change in open_history.unseen if change.name in came | went]
+    final = {change.name: change for change in [*unseen, *writer.topics.changes(came | went, last.topics_version, now)]}
+    fit = (each for name, each in final.items() if name in {"created": came, "deleted": went}.get(each.kind, ()))
     return [each._replace(hint=IF_BY_PATTERN) for each in topic_causes(fit)]
 
 

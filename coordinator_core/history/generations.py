@@ -54,6 +54,7 @@ from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRe
 from coordinator_core.history.rejoins import (
     created_meanwhile,
     dropped_topics,
+    growth_causes,
     rack_causes,
     refresh_cause,
     rejoin_causes,
@@ -196,14 +197,16 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += untaken_causes(open_history, step)
         open_history.changes += [] if unread else connect_causes(open_history, step, work)
-        open_history.changes += matched_topic_causes(writer, step)
+        matched = matched_topic_causes(writer, step)
         if missing is not None and is_downgrade(last):
             open_history.unseen.clear()
-        open_history.changes += [] if unread else topic_changes_seen(writer, step)
+        acted = [] if unread else topic_changes_seen(writer, step)
+        open_history.changes += [each for each in matched if each._replace(hint=None) not in acted] + acted
         if not open_history.changes and not step.may_be_rewritten:
             open_history.changes += refresh_cause(writer.topics, step)
             open_history.changes += created_meanwhile(writer.group.group_id, writer.topics, step)
             open_history.changes += rack_causes(writer.topics, step)
+            open_history.changes = open_history.changes or growth_causes(writer.topics, open_history, step)
     elif last is not None and missing is None and not new.members:
         open_history.changes.append(cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, at, detail=NEVER_WRITTEN))
     open_history.resubscribed.clear()

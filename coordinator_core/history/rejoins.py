@@ -11,6 +11,8 @@ metadata.max.age.ms later) the lists differ, and it joins again (ConsumerCoordin
 
 With a rack (client.rack) it watches the racks of the topics' replicas, too, as Metadata responses name them: a broker
 that goes takes its rack away, and brings it back when it comes (KIP-881, since 3.5; librdkafka as well).
+
+Each member of librdkafka watches its own topics (rd_kafka_cgrp_metadata_update_check), by default every five minutes.
 """
 
 from __future__ import annotations
@@ -167,6 +169,30 @@ def rack_causes(topics: TopicHistory | None, step: Transition) -> list[Cause]:
 def _rack_cause(change: RackChange) -> Cause:
     detail = f"broker {change.broker} {'came back' if change.is_there else 'went'}: racks of its replicas"
     return cause(CauseKind.RACK_CHANGED, change.at, topics=change.topics, detail=detail, source="cluster metadata")
+
+
+def growth_causes(topics: TopicHistory | None, open_history: OpenHistory, step: Transition) -> list[Cause]:
+    """Return a cause for partitions that a topic has grown by, if a member of librdkafka may see them only now.
+
+    Each such member joins again once it sees them, whoever leads and whatever the group has done about it.
+    """
+    there = (open_history.memberships.get(member_id) for member_id in step.old.members if member_id in step.new.members)
+    watching = [member for member in there if member is not None and member.told.client is KnownClient.LIBRDKAFKA]
+    if topics is None or not watching or is_downgrade(step.last):
+        return []
+    now_ms = step.at.timestamp_ms
+    since = topics.version_at(now_ms - step.metadata_age_ms - _longest_rebalance_ms(step.old))
+    grown = [
+        change
+        for change in topics.changes(step.topics.intersection(step.last.topics), since, topics.version_at(now_ms))
+        if change.kind == "grown"
+        and any(
+            change.name in each.subscribed_topics and each.joined.timestamp_ms < change.at.timestamp_ms
+            for each in watching
+        )
+    ]
+    hint = "if a member of librdkafka had not seen it yet: each joins again once it does"
+    return [each._replace(hint=hint) for each in topic_causes(grown[-1:])]
 
 
 def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transition) -> list[Cause]:

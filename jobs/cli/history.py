@@ -9,7 +9,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from coordinator_core.audit.folds.client_names import client_library
+from coordinator_core.audit.folds.client_names import client_at, client_library
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.offsets.steps import CommitStep, StepKind
@@ -259,7 +259,7 @@ def _moments(rows: Iterable[FoldedRow], names: Mapping[str, str]) -> Iterator[Ti
                 yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", effects(row, names))
         elif isinstance(row, MembershipRow):
             library = client_library(row)
-            who = f"{row.member_id} ({row.client_id} at {row.client_host}{f', {library}' if library else ''})"
+            who = f"{row.member_id} ({client_at(row.client_id, row.client_host)}{f', {library}' if library else ''})"
             yield TimelineEntry(row.joined, f"member came: {row.came_by}", who)
             if row.away_since is not None:
                 yield TimelineEntry(row.away_since, "static member away", who)

@@ -88,58 +88,32 @@ BALANCES_RACKS = frozenset(("franz-go",))
 """Clients with an option to prefer partitions whose leader is in a member's rack, before stickiness (BalanceRacks)."""
 SORTED = TreatmentOrder(by_number, from_end=True)
 BEFORE_RACKS = GeneralRules(by_one=True)
-IN_2_4 = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)
+BY_HASH = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)
 IN_LIBRDKAFKA = GeneralRules(TreatmentOrder(newest_first, sorted=True), moves_by_hash=False, fails=False, by_one=True)
 IN_KAFKA_PYTHON = GeneralRules(SORTED, moves_by_hash=False, substitutes=True, fails=False, by_one=True)
 IN_AIOKAFKA = GeneralRules(SORTED, moves_by_hash=False, fails=False, by_one=True)
-STICKY_IN_2_8 = Sticky(
-    sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True
-)
-STICKY_IN_2_6 = replace(STICKY_IN_2_8, claims=partial(of_present_generation, both_keep=True))
+IN_3_7, IN_3_5 = Sticky(sticky_data), Sticky(sticky_data, equal=BeforeNumbers)
+IN_3_0 = Sticky(sticky_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, by_racks=False)
+IN_2_8 = Sticky(sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True)
+IN_2_6 = replace(IN_2_8, claims=partial(of_present_generation, both_keep=True))
+IN_2_4 = Sticky(sticky_data, of_each_generation, None, BY_HASH, by_racks=False)
 OLD_SARAMA = RangeProfile(of_topic=by_hash_of_topic, bound=rounded)
+PLAIN: Final[Mapping[str, ClientAssignor]] = {"range": RangeProfile(), "roundrobin": RoundRobin()}
+BY_RACKS: Final[Mapping[str, ClientAssignor]] = {**PLAIN, "range": RangeProfile(by_racks=True)}
 OLD_KAFKA_PYTHON = Sticky(sticky_data_of_generation, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False)
 
+
+def _cooperative(sticky: Sticky, read: Reader) -> Sticky:
+    return replace(sticky, read=read, hand_over=without_transfers)
+
+
 CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
-    JAVA: {
-        "range": RangeProfile(by_racks=True),
-        "roundrobin": RoundRobin(),
-        "sticky": Sticky(sticky_data),
-        "cooperative-sticky": Sticky(cooperative_data, hand_over=without_transfers),
-    },
-    "java-3.5": {
-        "range": RangeProfile(by_racks=True),
-        "roundrobin": RoundRobin(),
-        "sticky": Sticky(sticky_data, equal=BeforeNumbers),
-        "cooperative-sticky": Sticky(cooperative_data, equal=BeforeNumbers, hand_over=without_transfers),
-    },
-    "java-3.0": {
-        "range": RangeProfile(),
-        "roundrobin": RoundRobin(),
-        "sticky": Sticky(sticky_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, by_racks=False),
-        "cooperative-sticky": Sticky(
-            cooperative_user_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, without_transfers, by_racks=False
-        ),
-    },
-    "java-2.8": {
-        "range": RangeProfile(),
-        "roundrobin": RoundRobin(),
-        "sticky": STICKY_IN_2_8,
-        "cooperative-sticky": replace(STICKY_IN_2_8, read=cooperative_user_data, hand_over=without_transfers),
-    },
-    "java-2.6": {
-        "range": RangeProfile(),
-        "roundrobin": RoundRobin(),
-        "sticky": STICKY_IN_2_6,
-        "cooperative-sticky": replace(STICKY_IN_2_6, read=owned_without_generation, hand_over=without_transfers),
-    },
-    "java-2.4": {
-        "range": RangeProfile(),
-        "roundrobin": RoundRobin(),
-        "sticky": Sticky(sticky_data, of_each_generation, None, IN_2_4, by_racks=False),
-        "cooperative-sticky": Sticky(
-            owned_without_generation, of_each_generation, None, IN_2_4, without_transfers, by_racks=False
-        ),
-    },
+    JAVA: {**BY_RACKS, "sticky": IN_3_7, "cooperative-sticky": _cooperative(IN_3_7, cooperative_data)},
+    "java-3.5": {**BY_RACKS, "sticky": IN_3_5, "cooperative-sticky": _cooperative(IN_3_5, cooperative_data)},
+    "java-3.0": {**PLAIN, "sticky": IN_3_0, "cooperative-sticky": _cooperative(IN_3_0, cooperative_user_data)},
+    "java-2.8": {**PLAIN, "sticky": IN_2_8, "cooperative-sticky": _cooperative(IN_2_8, cooperative_user_data)},
+    "java-2.6": {**PLAIN, "sticky": IN_2_6, "cooperative-sticky": _cooperative(IN_2_6, owned_without_generation)},
+    "java-2.4": {**PLAIN, "sticky": IN_2_4, "cooperative-sticky": _cooperative(IN_2_4, owned_without_generation)},
     "librdkafka": {
         "range": RangeProfile(two_static_by_instance, by_racks=True, together_by_racks=True),
         "roundrobin": RoundRobin(two_static_by_instance),
@@ -147,7 +121,7 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
             owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns, empty_rack=True
         ),
     },
-    "franz-go": {"range": RangeProfile(), "roundrobin": RoundRobin()},
+    "franz-go": PLAIN,
     "sarama": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id, by_text)},
     "sarama-1.28": {"range": OLD_SARAMA, "roundrobin": RoundRobin(by_id, by_text)},
     "sarama-1.19": {"range": OLD_SARAMA, "roundrobin": RoundRobin(restarts=True, of_topic=by_hash_of_topic)},

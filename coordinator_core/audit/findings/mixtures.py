@@ -211,7 +211,9 @@ def _around(history: GroupHistory, before: GroupEpochRow, until_ms: int) -> list
 
 def _sentence(history: GroupHistory, pair: _Pair) -> str:
     leader, member = (_who(history, row.member_id) for row in (pair.leader, pair.member))
-    return f"if {leader} leads with {member} in the group, {pair.mixture.consequence.value}: it {pair.mixture.why}"
+    return (
+        f"if {leader} leads with {member} in the group, {pair.mixture.consequence.value}: the leader {pair.mixture.why}"
+    )
 
 
 def _who(history: GroupHistory, member_id: str) -> str:

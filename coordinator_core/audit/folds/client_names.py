@@ -44,9 +44,12 @@ def client_name(row: OfClient) -> str:
     """Return what stays the same when a member starts again: its instance id, or its client id and host."""
     if row.instance_id is not None:
         return f"instance {row.instance_id}"
-    if row.client_id is None:
-        return row.member_id
-    return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"
+    return row.member_id if row.client_id is None else client_at(row.client_id, row.client_host)
+
+
+def client_at(client_id: str | None, host: str | None) -> str:
+    """Return a client id, which may be empty, and its host: ``app-1 at 10.0.0.1``."""
+    return f"{client_id or 'client without an id'} at {(host or '?').lstrip('/')}"
 
 
 def client_library(row: MembershipRow) -> str | None:

@@ -784,3 +784,56 @@ def test_others_do_not(rack: str | None, topic: str, away: int) -> None:
     """Members without a rack, and those of topics without a replica whose rack goes."""
     cluster = a_cluster_with_racks().lasts(5_000).batch(changed(away, fenced=1)).lasts(20_000).history()
     assert kinds(a_group_that_rebalances_without_a_reason(rack, topic).rebalances(cluster)[2]) == ["unknown"]
+
+
+def of_librdkafka(assigned: dict[str, list[int]], *topics: str) -> dict[str, object]:
+    """A member of librdkafka: its user data and its rack are empty, never null."""
+    names = sorted(topics or assigned)
+    asked = {"topics": names, "userData": b"", "ownedPartitions": [], "generationId": -1, "rackId": ""}
+    given = [{"topic": topic, "partitions": numbers} for topic, numbers in assigned.items()]
+    return classic(assigned) | {
+        "subscription": encode_blob("ConsumerProtocolSubscription", 3, asked),
+        "assignment": encode_blob("ConsumerProtocolAssignment", 0, {"assignedPartitions": given, "userData": b""}),
+    }
+
+
+def one_that_rebalances_after_its_topic_has_grown(one: dict[str, object], after_ms: int = 4_000) -> list[RebalanceRow]:
+    """At 4 s for the topic that has grown at 3.5 s, and later with nothing to show for it."""
+    there = {"a": classic({"t": [0]}), "b": one | {"clientId": "other"}}
+    log = born(GroupLog()).write(generation(1, there, leader="a"))
+    grown = {**there, "a": classic({"t": [0, 1]})}
+    log.write(generation(2, grown, leader="a")).write(generation(3, grown, leader="a"), after_ms=after_ms)
+    counts = {500: 1, 3_500: 2}
+    return log.rebalances(
+        fold_snapshots([{"name": "t", "id": None, "partitions": n, "time": at} for at, n in counts.items()])
+    )
+
+
+def test_each_member_of_librdkafka_joins_again_once_it_sees_that_its_topic_has_grown() -> None:
+    _, grown, again = one_that_rebalances_after_its_topic_has_grown(of_librdkafka({}, "t"))
+    assert kinds(grown) == ["topic_grown"]
+    (cause,) = again.causes
+    assert (cause.kind, cause.topics) == ("topic_grown", ("t",))
+    assert cause.hint == "if a member of librdkafka had not seen it yet: each joins again once it does"
+
+
+@pytest.mark.parametrize(
+    ("one", "after_ms"),
+    [(classic({}, "t"), 4_000), (of_librdkafka({}, "u"), 4_000), (of_librdkafka({}, "t"), 400_000)],
+    ids=["of another client", "reads another topic", "long after"],
+)
+def test_no_other_member_does_nor_later_than_it_asks_for_its_topics(one: dict[str, object], after_ms: int) -> None:
+    _, grown, again = one_that_rebalances_after_its_topic_has_grown(one, after_ms)
+    assert (kinds(grown), kinds(again)) == (["topic_grown"], ["unknown"])
+
+
+def test_a_topic_is_gone_although_a_member_that_has_not_seen_it_still_names_it() -> None:
+    lists = {500: "tu", 3300: "t"}
+    rows = [{"name": name, "id": None, "partitions": 1, "time": at} for at, names in lists.items() for name in names]
+    b = of_librdkafka({}, "t", "u")
+    log = born(GroupLog()).write(generation(1, {"a": of_librdkafka({"t": [0], "u": [0]}), "b": b}, leader="a"))
+    log.write(generation(2, {"a": of_librdkafka({"t": [0]}), "b": b}, leader="a"))
+    assert [(each.kind, each.topics) for each in log.rebalances(fold_snapshots(rows))[1].causes] == [
+        ("subscription_changed", ("u",)),
+        ("topic_deleted", ("u",)),
+    ]

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.folds.client_names import client_at
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.settings import AuditSettings
@@ -122,6 +123,7 @@ def test_generations_that_were_not_completed_name_the_members_that_failed() -> N
     row = found(classic(*members, leader="a", epochs=[first, last]))[FindingKind.GENERATIONS_FAILED]
     assert (row.value, row.since_ms, row.until_ms) == (82, 1_000, 30_000)
     assert "if member a (client-a at 10.0.0.1, java) leads with member b (client-b at 10.0.0.1, kafka-go)" in row.detail
+    assert "no generation is completed: the leader cannot read a subscription that ends" in row.detail
     few = [first, last._replace(epoch=LIMITS.failed_generations + 2)]
     assert FindingKind.GENERATIONS_FAILED not in found(classic(*members, leader="a", epochs=few))
 
@@ -251,3 +253,8 @@ def test_releases_that_write_all_fields_can_be_read() -> None:
 def test_names_of_clients() -> None:
     assert clients_named("kafka-go or platformatic") == (KnownClient.KAFKA_GO, KnownClient.PLATFORMATIC)
     assert clients_named("unknown") == ()
+
+
+def test_a_client_with_an_empty_id_is_named_by_its_host() -> None:
+    assert client_at("", "/10.0.0.1") == "client without an id at 10.0.0.1"
+    assert client_at("app", "/10.0.0.1") == "app at 10.0.0.1"
