@@ -243,12 +243,12 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         rows, took = stretch.rows, stretch.lasted_ms
         if took < limits.never_converges_ms:
             continue
-        served = [row for row in rows if not row.broker_away]
-        held_up = [{history.client(member_id) for member_id in _holding_up(row)} for row in served]
+        waited_for = zip(rows, _waited_for(rows), strict=True)
+        held_up = [{history.client(each) for each in members} for row, members in waited_for if not row.broker_away]
         who, count = _most_often(held_up)
-        if count < len(served) and not any(_out_of_the_ordinary(history, rows)):
+        if count < len(held_up) and not any(_out_of_the_ordinary(history, rows)):
             continue
-        if count * TWICE < len(served) or count == _most_often(names - {who} for names in held_up)[1]:
+        if count * TWICE < len(held_up) or count == _most_often(names - {who} for names in held_up)[1]:
             who = None  # the group as a whole is behind
         detail = (
             f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
@@ -269,12 +269,15 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         )
 
 
-def _holding_up(row: RebalanceRow) -> Iterable[str]:
-    """Return the members that others waited for: those that did not give up what they were asked to, or else those
-    that did not reach the target; none if there are more than the row names.
+def _waited_for(rows: Iterable[RebalanceRow]) -> Iterator[set[str]]:
+    """Yield the members that others waited for in each of these rebalances: those that did not give up what they were
+    asked to, with which they go on in the next one, or else those that did not reach the target; none if there are more
+    than the row names.
     """
-    asked = {each.member_id for each in row.revocations if each.given is None}
-    return asked or (row.behind if row.members_behind == len(row.behind) else ())
+    asked = set[str]()
+    for row in rows:
+        asked = asked.intersection(row.behind).union(each.member_id for each in row.revocations if each.given is None)
+        yield asked or set(row.behind if row.members_behind == len(row.behind) else ())
 
 
 class _Stretch(NamedTuple):

@@ -295,6 +295,11 @@ def test_members_that_are_behind_alike_are_not_to_blame() -> None:
     rows[0] = rows[0]._replace(behind=("m2",), members_behind=1)
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=900_000, rebalances=rows)
     assert row.subject == "m2"
+    asked = Revocation("m1", 3, at(210), None, None)
+    rows[0] = rebalance(2, at(200), behind=("m1", "m2"), revocations=(asked,), **more)
+    (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=900_000, rebalances=rows)
+    assert row.detail.endswith("m1 was behind in 6 of them"), "it was asked once, and did not answer"
+    rows[0] = rebalance(2, at(200), behind=("m2",), **(more | {"members_behind": 1}))
     others = [row._replace(members_behind=30) for row in rows[1:]]
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=900_000, rebalances=[rows[0], *others])
     assert row.subject is None, "most of the time all were behind"
