@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.tables.conflicts import LATE, TableCommit
 from jobs.tables.copies import row_bytes, rows_here
 from jobs.tables.reader import Value, is_catalog_name, sql_name, sql_text, with_names
-from jobs.tables.spark_reader import DIALECT, columns_of, commits, details, read, sent, spark_types
-from jobs.tables.table import Table
+from jobs.tables.spark_reader import DIALECT, columns_of, commits, details, read, sent
+from jobs.tables.table import Table, about_column, sql_type
 
 NOW: Final = "coalesce(try_cast('now' AS timestamp), current_timestamp())"
 """The time (SQL) at which Spark plans the reading of the rows, within the commit. ``current_timestamp`` does that in a
@@ -23,6 +23,26 @@ write, but in MERGE before the commit begins: it is for a Spark that does not kn
 RETENTION: Final = "delta.deletedFileRetentionDuration"
 """Property of a table, which says how long VACUUM keeps files: Delta refuses a RETAIN of less, and the session's way
 around that is a configuration that serverless compute does not know."""
+
+
+def ddl(columns: Iterable[pa.Field], between: str = " ") -> str:
+    """Return columns with their comments in Spark's SQL; ``between`` stands between a name and its type.
+
+    Spark Connect's own ``toDDL`` asks the server, by a session that threads do not have.
+    """
+    return ", ".join(
+        f"`{each.name}`{between}{_type(each.type)}{'' if each.nullable else ' NOT NULL'}"
+        + (f" COMMENT {sql_text(about)}" if (about := about_column(each)) else "")
+        for each in columns
+    )
+
+
+def _type(of: pa.DataType) -> str:
+    if pa.types.is_struct(of):
+        return f"struct<{ddl(of, ': ')}>"
+    if pa.types.is_map(of):
+        return f"map<{_type(of.key_type)}, {_type(of.item_type)}>"
+    return f"array<{_type(of.value_type)}>" if pa.types.is_list(of) else sql_type(of)
 
 
 class SparkTable:
@@ -39,7 +59,7 @@ class SparkTable:
         """Create the table without a Spark job, unless it exists."""
         property_list = ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in properties.items())
         self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {self._name} ({spark_types(self._table.columns).toDDL()}) USING delta "
+            f"CREATE TABLE IF NOT EXISTS {self._name} ({ddl(self._table.columns)}) USING delta "
             f"COMMENT {sql_text(self._table.about)} TBLPROPERTIES ({property_list})"
         )
 

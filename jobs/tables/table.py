@@ -58,7 +58,7 @@ def about_column(column: pa.Field) -> str:
 
 SQL_NAMES: Final = {
     **{STRING: "string", BINARY: "binary", BOOLEAN: "boolean", DOUBLE: "double", TIMESTAMP: "timestamp"},
-    **{LONG: "bigint", INT: "int", SHORT: "smallint"},
+    **{LONG: "bigint", INT: "int", SHORT: "smallint", pa.int8(): "tinyint"},
 }
 
 
