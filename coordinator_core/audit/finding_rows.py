@@ -238,7 +238,7 @@ class FindingKind(StrEnum):
         "Raise message.max.bytes of the brokers and max.message.bytes of __consumer_offsets; divide the group.",
         "Proven: the size of the batch in the log.")
     DECISION_NOT_KEPT = ("decision_not_kept", Level.ALARM, 7, "decisions", "any",
-        "A broker's application log says that members went, or that the group's epoch went up, and the "
+        "A broker's application log says that members went, or that the group's epoch or generation went up, and the "
             "coordinator's log has nothing of it.",
         "The log has not what the broker decided: after a fail-over, members and offsets are as before.",
         "Look at the errors of the broker that are quoted: disk, replication (min.insync.replicas), record size.",

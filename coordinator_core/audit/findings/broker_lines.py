@@ -19,6 +19,8 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
+ENDS: Final = (EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
+"""Lines that say that a rebalance of a classic group has an end: it is written then."""
 LATEST_MS: Final = 10 * 60_000
 """How long a decision may wait for its record: one that could not be written is taken again, mostly at once."""
 
@@ -28,6 +30,7 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
     present = history.present
     if present is None:
         return
+    told = list[tuple[int, str, BrokerEvent, list[LogPosition]]]()
     known = [row for row in history.memberships if row.is_open and history.lost.as_known(row) is row]
     there = {row.member_id: row.joined for row in known if row.group_type != GroupType.CONNECT}
     of_members = ((line, there.get(line.member_id or "")) for line in history.events if line.kind in OF_MEMBER)
@@ -35,17 +38,24 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
     if lines:
         members = sorted({line.member_id or "" for line in lines})
         detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
-        yield _not_kept(history, len(members), detail, lines[0], [*map(there.__getitem__, members)])
-    if present.group_type == GroupType.CONNECT or not present.history_complete:
-        return
+        told.append((len(members), detail, lines[0], [there[member] for member in members]))
     bumps = [
         line
-        for line in history.lines.of_kind[EventKind.EPOCH_BUMPED]
+        for kind in (EventKind.EPOCH_BUMPED, *ENDS)
+        for line in history.lines.of_kind[kind]
         if (line.epoch or 0) > present.epoch and _should_be_written(history, line, present, present.opened)
     ]
-    if bumps:
-        detail = f"epoch {bumps[0].epoch} began, says the broker, and the log stayed in epoch {present.epoch}: "
-        yield _not_kept(history, len({line.epoch for line in bumps}), detail, bumps[0], [present.opened])
+    if bumps and present.group_type != GroupType.CONNECT and present.history_complete:
+        what = "generation" if present.group_type == GroupType.CLASSIC else "epoch"
+        detail = f"{what} {bumps[0].epoch} began, says the broker, and the log stayed in {what} {present.epoch}: "
+        told.append((len({line.epoch for line in bumps}), detail, bumps[0], [present.opened]))
+    failures = history.lines.of_kind[EventKind.WRITE_FAILED]
+    for count, detail, line, evidence in told:
+        around = (line.timestamp_ms or 0) - SLACK_MS, (line.timestamp_ms or 0) + SLACK_MS
+        why = next((each for each in failures if is_between(each, *around)), None)
+        detail += line.quote + ("" if why is None else f"; it could not be written: {why.reason} ({why.place})")
+        kind, until_ms = FindingKind.DECISION_NOT_KEPT, history.now_ms
+        yield history.finding(kind, count, detail, evidence, until_ms=until_ms, is_open=True)
 
 
 def _should_be_written(history: GroupHistory, line: BrokerEvent, present: GroupEpochRow, since: LogPosition) -> bool:
@@ -72,27 +82,10 @@ def _moved_ms(lines: BrokerLines) -> list[int]:
 
 def _is_over(generation: int, begun: BrokerEvent, lines: BrokerLines) -> bool:
     """Whether a later line says that the rebalance from a generation has an end, whose record the log may lack."""
-    began_ms = begun.timestamp_ms or 0
     return any(
-        (line.epoch or 0) > generation and line.timestamp_ms is not None and line.timestamp_ms >= began_ms
-        for kind in (EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
+        (line.epoch or 0) > generation and (line.timestamp_ms or -1) >= (begun.timestamp_ms or 0)
+        for kind in ENDS
         for line in lines.of_kind[kind]
-    )
-
-
-def _not_kept(
-    history: GroupHistory, count: int, detail: str, line: BrokerEvent, evidence: list[LogPosition]
-) -> FindingRow:
-    failures, at_ms = history.lines.of_kind[EventKind.WRITE_FAILED], line.timestamp_ms or 0
-    why = next((each for each in failures if is_between(each, at_ms - SLACK_MS, at_ms + SLACK_MS)), None)
-    because = "" if why is None else f"; it could not be written: {why.reason} ({why.place})"
-    return history.finding(
-        FindingKind.DECISION_NOT_KEPT,
-        count,
-        f"{detail}{line.quote}{because}",
-        evidence,
-        until_ms=history.now_ms,
-        is_open=True,
     )
 
 
@@ -161,8 +154,8 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     that is named most often: one finding for all of them.
     """
     present = history.present
-    if present is None or present.group_type != GroupType.CLASSIC:
-        return
+    if present is None or present.group_type != GroupType.CLASSIC or history.lost.as_known(present) is not present:
+        return  # or the record that completes it may be among those that are lost
     line = _open_beginning(present, history.lines)
     if line is None or line.timestamp_ms is None or line.latest_ms is None:
         return
