@@ -156,7 +156,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     One that the next rebalance superseded counts if it waited for a member, and ``never_converges`` does not tell it.
     While a static member is away, only its own partitions wait for it (KIP-345): that time does not count.
     """
-    told = {row.at for each in _stretches(history) if each.lasted_ms >= limits.never_converges_ms for row in each.rows}
+    told = {row.at for stretch, *_ in _restless(history, limits) for row in stretch.rows}
     absences = _absences(history)
     for row, after in zip_longest(history.rebalances, history.rebalances[1:]):
         took, who, is_superseded = row.duration_min_ms, row.delayed_by, row.outcome == "superseded"
@@ -235,25 +235,12 @@ def _waits_for_nobody(row: RebalanceRow, after: RebalanceRow | None, absences: M
 def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield the periods of superseded rebalances that are too long, each with the one member that held most of them up.
 
-    A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began. While
-    clients are restarted one after the other, or come, the group cannot settle: that counts only if one of them holds
-    all rebalances up.
+    A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began.
     """
-    for stretch in _stretches(history):
+    for stretch, who, count in _restless(history, limits):
         rows, took = stretch.rows, stretch.lasted_ms
-        if took < limits.never_converges_ms:
-            continue
-        waited_for = zip(rows, _waited_for(rows), strict=True)
-        held_up = [{history.client(each) for each in members} for row, members in waited_for if not row.broker_away]
-        who, count = _most_often(held_up)
-        if count < len(held_up) and not any(_out_of_the_ordinary(history, rows)):
-            continue
-        if count * TWICE < len(held_up) or count == _most_often(names - {who} for names in held_up)[1]:
-            who = None  # the group as a whole is behind
-        detail = (
-            f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
-            f"without a stable assignment for {duration(took)}"
-        )
+        epochs = f"{rows[0].to_epoch} to {rows[-1].to_epoch}"
+        detail = f"{len(rows)} rebalances, {epochs}, without a stable assignment for {duration(took)}"
         if who is not None:
             detail += f"; {who} was behind in {count} of them"
         yield history.finding(
@@ -267,6 +254,25 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
             is_open=stretch.is_open,
             complete=all(row.history_complete for row in rows),
         )
+
+
+def _restless(history: GroupHistory, limits: Thresholds) -> Iterator[tuple[_Stretch, str | None, int]]:
+    """Yield these periods, each with that member, None: there is no such one, and how many rebalances it held up.
+
+    While clients are restarted one after the other, or come, the group cannot settle: that counts only if one of them
+    holds all rebalances up.
+    """
+    for stretch in _stretches(history):
+        if stretch.lasted_ms < limits.never_converges_ms:
+            continue
+        waited_for = zip(stretch.rows, _waited_for(stretch.rows), strict=True)
+        held_up = [{history.client(each) for each in members} for row, members in waited_for if not row.broker_away]
+        who, count = _most_often(held_up)
+        if count < len(held_up) and not any(_out_of_the_ordinary(history, stretch.rows)):
+            continue
+        if count * TWICE < len(held_up) or count == _most_often(names - {who} for names in held_up)[1]:
+            who = None  # the group as a whole is behind
+        yield stretch, who, count
 
 
 def _waited_for(rows: Iterable[RebalanceRow]) -> Iterator[set[str]]:

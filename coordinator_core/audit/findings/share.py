@@ -41,8 +41,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         ranges = [(delivery, given_up) for delivery in deliveries for given_up in delivery.given_up]
         certain = [(delivery, given_up) for delivery, given_up in ranges if _is_certain(given_up)]
         unclear = [(delivery, given_up) for delivery, given_up in ranges if not _is_certain(given_up)]
-        lost = _records(given_up for _, given_up in certain)
-        doubtful = _records(given_up for _, given_up in unclear)
+        lost, doubtful = (sum(each.last - each.first + 1 for _, each in some) for some in (certain, unclear))
         if lost < 1 and doubtful <= sum(delivery.accepted for delivery in deliveries):
             continue
         told = [f"{counted(lost, 'record')} of {topic} given up: {_named(certain)}"] if lost else []
@@ -319,10 +318,6 @@ def _by_topic(deliveries: Iterable[ShareDelivery]) -> Iterator[tuple[str, list[S
 
 def _is_certain(given_up: GivenUp) -> bool:
     return given_up.dead_letter or given_up.delivery_count >= CERTAIN_COUNT
-
-
-def _records(ranges: Iterable[GivenUp]) -> int:
-    return sum(offsets.last - offsets.first + 1 for offsets in ranges)
 
 
 def _latest(positions: Iterable[LogPosition]) -> list[LogPosition]:

@@ -277,6 +277,8 @@ def test_a_group_whose_clients_are_restarted_cannot_settle_yet() -> None:
         rows.append(rebalance(2 * n + 3, at(20 * n + 30), causes=came, **many))
     parts: dict[str, Any] = {"now_ms": 700_000, "memberships": members}
     assert found(FindingKind.NEVER_CONVERGES, rebalances=rows, **parts) == []
+    waited = [*rows[:5], rows[5]._replace(duration_min_ms=61_000, delayed_by="old9", finished=None), *rows[6:]]
+    assert [row.subject for row in found(FindingKind.SLOW_REBALANCE, rebalances=waited, **parts)] == ["c9 at 10.0.0.1"]
     crashes = [row._replace(causes=rows[0].causes) for row in rows[:8]] + rows[8:]
     (row,) = found(FindingKind.NEVER_CONVERGES, rebalances=crashes, **parts)
     assert (row.value, row.subject) == (680_000, None), "nobody alone is behind"
