@@ -15,6 +15,7 @@ from coordinator_core.clients.blob_writers import CUSTOM, OWN_PROTOCOLS, WRITERS
 from coordinator_core.clients.known_clients import (
     DEFAULTS,
     FIRST_VERSION_ONLY,
+    NAMES_ITSELF,
     OTHER_CLIENTS,
     UNKNOWN_CLIENT,
     ClientCertainty,
@@ -107,11 +108,13 @@ def decide(
 ) -> Told:
     """Return the client of a member from the writers of its blobs, what it calls itself and its timeouts.
 
-    Where several clients write so, the one whose default client id or default rebalance timeout it has is likely.
+    Where several clients write so, the one whose default client id or default rebalance timeout it has is likely. One
+    that calls itself as a client that does not write so is none of them: a release, or a fork, that is not known.
     """
     fitting = [WRITERS[name] for name in WRITERS if name in writers]
     clients = _clients(fitting)
-    if client_id in OTHER_CLIENTS:
+    named = default_client(client_id, NAMES_ITSELF)
+    if client_id in OTHER_CLIENTS or named not in (None, *clients):
         return UNKNOWN_CLIENT
     if len(clients) < 2:
         return _told(clients, clients, fitting, client_id)

@@ -64,6 +64,8 @@ DEFAULTS: Final[Mapping[KnownClient, Defaults]] = {
     KnownClient.AIOKAFKA: Defaults(re.compile(r"aiokafka-(?P<version>\d.*)|faust-\d.*"), 10_000, None),
     KnownClient.KAFKA_PYTHON: Defaults(re.compile(r"kafka-python-(?P<version>\d.*)"), 45_000, 300_000),
 }
+NAMES_ITSELF: Final = frozenset(KnownClient) - {KnownClient.JAVA, KnownClient.PLATFORMATIC}
+"""Clients whose default client ids name them: nobody else is called so."""
 OTHER_CLIENTS: Final = frozenset(("kafka-node-client", "no-kafka-client", "ruby-kafka"))
 """The default client ids of clients that write as known ones do, and are none of them."""
 

@@ -1,10 +1,11 @@
-"""Which known fault of Kafka a load that failed shows, by the words of the broker."""
+"""Loads that failed: which known fault of Kafka one shows, by the words of the broker, and which is none."""
 
 from __future__ import annotations
 
 import pytest
 
-from coordinator_core.broker_log.all_files import known_fault
+from coordinator_core.broker_log.all_files import failed_loads, known_fault
+from coordinator_core.broker_log.events import EventKind
 from tests.core.audit.folds.test_witness import said
 
 FAILED = (
@@ -27,3 +28,13 @@ FAILED = (
 def test_the_words_of_the_broker_show_the_fault(key: str, why: str, issue: str | None) -> None:
     fault = known_fault(said(FAILED.format(key, why), 1))
     assert (None if fault is None else fault.issue) == issue
+
+
+def test_what_a_broker_that_stops_does_not_load_is_no_fault() -> None:
+    text = "Failed to load metadata from __consumer_offsets-0 with epoch 9 due to {}.."
+    kind = {"kind": EventKind.COORDINATOR_FAILED, "log_partition": 0}
+    failed, stops = (
+        said(text.format(why), 1)._replace(**kind) for why in ("the disk is full", "Coordinator loader is closed")
+    )
+    assert failed_loads([failed, stops])[0].times == 1
+    assert failed_loads([stops]) == {}

@@ -212,6 +212,14 @@ def test_a_client_that_names_itself_as_another_is_none_of_those_that_write_alike
     assert decide(wrote, client_id, 30_000, 60_000) == UNKNOWN_CLIENT
 
 
+def test_a_client_that_calls_itself_as_one_that_writes_otherwise_is_not_known() -> None:
+    """bsm/sarama-cluster has the client id of sarama, and writes a version 1 that ends early."""
+    wrote = subscription_writers("range", short(None))
+    assert decide(wrote, "app", 30_000, 30_000).name == "kafka-go"
+    assert decide(wrote, "sarama", 30_000, 30_000) == UNKNOWN_CLIENT
+    assert decide(wrote, "", 30_000, 60_000).name == "platformatic", "an empty one names nobody else"
+
+
 def test_an_assignor_of_an_application_may_be_of_any_client_that_takes_the_version_from_it() -> None:
     data = b"\x00\x04" + subscription(0, b"{}")[2:]
     assert decide(subscription_writers("own", data), "app", 1, 2).certainty is ClientCertainty.SEVERAL
