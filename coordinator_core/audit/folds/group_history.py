@@ -141,7 +141,8 @@ class GroupHistory:
             violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
             targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
-            share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
+            # By time: share partitions lie in several partitions of their log.
+            share_partitions=sorted(by_type[SharePartitionRow], key=lambda row: (row.since.timestamp_ms, row.since)),
             commits=sorted(
                 _with_removals(by_type[PartitionCommits], witnessed.events, topics.reach, EmptySpans(witnessed.epochs))
             ),
@@ -454,11 +455,6 @@ def _with_removals(
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:
     return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition, row.group_type
-
-
-def _share_order(row: SharePartitionRow) -> tuple[int, int, int]:
-    """By time: share partitions lie in several partitions of their log."""
-    return row.since.timestamp_ms, row.since.partition, row.since.offset
 
 
 CONNECTOR_OR_TASK = "connector or task"

@@ -315,7 +315,11 @@ def _in_doubt(history: GroupHistory, others: Sequence[GroupEpochRow] = ()) -> Gr
         return row.members != () or near or (row.group_type != GroupType.CONNECT and _lacks_log_of_workers(history))
 
     doubted = [
-        row for row in history.epochs if _is_of_workers(row) and row.ended_by == GROUP_DELETED and may_have_moved(row)
+        row
+        for row in history.epochs
+        if (row.group_type == GroupType.CONNECT or row.protocol_type == CONNECT_PROTOCOL_TYPE)
+        and row.ended_by == GROUP_DELETED
+        and may_have_moved(row)
     ]
     if not doubted:
         return history
@@ -360,10 +364,6 @@ def _lacks_log_of_workers(history: GroupHistory) -> bool:
     return partitions is not None and (
         history.records_read((CONNECT_LOG, log_partition_of(history.group_id, partitions))) is None
     )
-
-
-def _is_of_workers(row: GroupEpochRow) -> bool:
-    return row.group_type == GroupType.CONNECT or row.protocol_type == CONNECT_PROTOCOL_TYPE
 
 
 def _open_in_one_log(classic: GroupHistory, connect: GroupHistory) -> Iterator[GroupHistory]:
