@@ -225,16 +225,14 @@ class KnownFault(NamedTuple):
 
 
 def failed_loads(events: Iterable[BrokerEvent]) -> dict[int, FailedLoad]:
-    """Return the log partitions that could not be loaded, and were not since, from events in order of time.
-
-    A broker that stops closes its loader: what it was to load then is for others, and no fault.
-    """
+    """Return the log partitions that could not be loaded, and were not since, from events in order of time."""
     failed: dict[int, FailedLoad] = {}
     for event in events:
         if event.log_partition is None:
             continue
         if event.kind == EventKind.COORDINATOR_LOADED:
             failed.pop(event.log_partition, None)
+        # A broker that stops closes its loader: what it was to load then is for others.
         elif event.kind == EventKind.COORDINATOR_FAILED and "loader is closed" not in event.text:
             before = failed.get(event.log_partition)
             first, times = (event, 0) if before is None else (before.first, before.times)

@@ -108,8 +108,8 @@ def decide(
 ) -> Told:
     """Return the client of a member from the writers of its blobs, what it calls itself and its timeouts.
 
-    Where several clients write so, the one whose default client id or default rebalance timeout it has is likely. One
-    that calls itself as a client that does not write so is none of them: a release, or a fork, that is not known.
+    Where several clients write so, the one whose default client id or default rebalance timeout it has is likely; who
+    calls itself as one that does not write so is none of them.
     """
     fitting = [WRITERS[name] for name in WRITERS if name in writers]
     clients = _clients(fitting)

@@ -321,7 +321,7 @@ class TopicHistory:
     def partitions_at(self, topic: str, time_ms: int) -> int | None:
         """Return how many partitions a topic (its name or its id) had at a time, 0 where it did not exist.
 
-        None where that is unknown. Lists that have the same topic before and after a time show it at that time, too.
+        None where that is unknown. Lists before and after a time that show the same count show it at that time, too.
         One that a later list lacks was deleted.
         """
         known = self.topic_at(self._names.get(topic, topic), time_ms)
@@ -331,7 +331,8 @@ class TopicHistory:
         if self.is_listed and known is None and any(self._topics.past(self._names.get(topic, topic), self._newest)):
             return 0
         if self.is_listed and known is not None and self.was_there(known.name, known.id, time_ms, 0):
-            return known.partitions
+            later = self._topics.at(known.name, self.version_at(time_ms) + 1)
+            return known.partitions if later is not None and later.partitions == known.partitions else None
         return None
 
     def _denies(self, topic: str, time_ms: int) -> bool:

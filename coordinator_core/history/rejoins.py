@@ -182,17 +182,13 @@ def growth_causes(topics: TopicHistory | None, open_history: OpenHistory, step: 
         return []
     now_ms = step.at.timestamp_ms
     since = topics.version_at(now_ms - step.metadata_age_ms - _longest_rebalance_ms(step.old))
-    grown = [
-        change
-        for change in topics.changes(step.topics.intersection(step.last.topics), since, topics.version_at(now_ms))
-        if change.kind == "grown"
-        and any(
-            change.name in each.subscribed_topics and each.joined.timestamp_ms < change.at.timestamp_ms
-            for each in watching
-        )
-    ]
+    # Who joined later has asked for the topics since. The last change comes first.
+    watching.sort(key=lambda member: -member.joined.timestamp_ms)
+    joined = {name: member.joined.timestamp_ms for member in watching for name in member.subscribed_topics}
+    changes = reversed(topics.changes(joined, since, topics.version_at(now_ms)))
+    grown = [each for each in changes if each.kind == "grown" and joined[each.name] < each.at.timestamp_ms]
     hint = "if a member of librdkafka had not seen it yet: each joins again once it does"
-    return [each._replace(hint=hint) for each in topic_causes(grown[-1:])]
+    return [each._replace(hint=hint) for each in topic_causes(grown[:1])]
 
 
 def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transition) -> list[Cause]:

@@ -107,7 +107,7 @@ def of_latest_generation(
 ) -> ClaimedPartitions:
     """Only claims of the largest generation count, that the leader remembers included (Kafka 3.0 to 3.4).
 
-    ``both_keep``: two members that claim one partition in one generation both keep it.
+    ``both_keep``: two that claim a partition in one generation keep it (Kafka 2.6 to 2.8.0).
     """
     owned: list[list[int]] = [[] for _ in view.members]
     contested: set[int] = set()
@@ -145,9 +145,7 @@ def of_latest_generation(
 def of_present_generation(
     view: LeaderView, data: Sequence[MemberData], memory: int | None, *, both_keep: bool = False
 ) -> ClaimedPartitions:
-    """As ``of_latest_generation``, without a memory; each claim where subscriptions differ (Kafka 2.8.1 and 2.8.2;
-    ``both_keep``: 2.6 to 2.8.0).
-    """
+    """As ``of_latest_generation``, without a memory; each claim where subscriptions differ (Kafka 2.6 to 2.8)."""
     if _all_equal(view):
         return of_latest_generation(view, data, None, both_keep=both_keep)
     return of_each_generation(view, data, memory)

@@ -327,7 +327,7 @@ class ClassicAudit:
         is_wrong = judged.verdict in WRONG and not self._contradicts_itself()
         # That nothing is broken, every partition given among it, rests on the topics, too.
         if is_wrong or judged.verdict is Verdict.SOUND:
-            yield from filter(None, (self._topics_in_doubt(), self.untried if is_wrong else None))
+            yield from filter(None, (self._topics_in_doubt(is_wrong=is_wrong), self.untried if is_wrong else None))
         if self.gap is None:
             return
         if self._is_cut and judged.verdict in WRONG and not gives_twice(self.logged):
@@ -350,10 +350,15 @@ class ClassicAudit:
             )
         return bool(breaks_subscriptions(self.joined, self.logged))
 
-    def _topics_in_doubt(self) -> str | None:
-        """What is missing of the topics of that time; None: nothing."""
-        doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
-        return f"{TOPICS_MISSING} ({doubt})" if doubt else None
+    def _topics_in_doubt(self, *, is_wrong: bool = True) -> str | None:
+        """What is missing of the topics of that time; None: nothing, or lists before and after show what is right."""
+        history, time_ms = self.history, self.record.at.timestamp_ms
+        doubt = None if history is None else history.doubt(time_ms)
+        if history is None or doubt is None:
+            return None
+        names = () if is_wrong else {topic for had in self.joined.values() for topic in had.topics}
+        are_shown = names and all(history.partitions_at(name, time_ms) is not None for name in names)
+        return None if are_shown else f"{TOPICS_MISSING} ({doubt})"
 
     def _remember(self, round_: LeaderRound) -> None:
         if round_.memory is not None:

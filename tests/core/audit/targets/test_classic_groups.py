@@ -10,6 +10,7 @@ from coordinator_core.audit.targets import leader_views
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.groups.group import Group
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
@@ -342,3 +343,23 @@ def test_topics_can_explain_that_a_sticky_assignor_gives_a_partition_to_two() ->
         ):
             rows = audit_group([twice, unasked], Group("g", from_start=True), known, None, EVERYTHING)
             assert [row.verdict for row in rows] == verdicts
+
+
+@pytest.mark.parametrize(
+    ("counts", "given", "verdict"),
+    [
+        ({0: 2, 90_000: 2}, [0, 1], Verdict.SOUND),
+        ({0: 2, 90_000: 3}, [0, 1], Verdict.UNKNOWN),
+        ({0: 2}, [0, 1], Verdict.UNKNOWN),
+        ({0: 2, 90_000: 2}, [0], Verdict.UNKNOWN),
+    ],
+    ids=["the same", "grown at some time", "none later", "a partition is left out"],
+)
+def test_lists_before_and_after_that_show_the_same_topics_prove_an_assignment_sound(
+    counts: dict[int, int], given: list[int], verdict: Verdict
+) -> None:
+    """One that leaves a partition out can still be right: the topic may have been made anew between two lists."""
+    lists = fold_snapshots([{"name": "orders", "id": None, "partitions": n, "time": at} for at, n in counts.items()])
+    record = generation(1, 50_000, "a", member("a", {"orders": given}), protocol="my-app")
+    [row] = audit_group([record], Group("g", from_start=True), lists, None, EVERYTHING)
+    assert row.verdict is verdict
