@@ -163,3 +163,21 @@ def test_a_commit_by_name_is_written_with_the_id_of_its_topic() -> None:
     record = at.log[-1]
     assert record.value is not None
     assert record.value["topicId"] == "orders".ljust(22, "A")
+
+
+def test_a_timer_of_a_group_that_is_gone_writes_no_generation_of_the_group_of_commits_in_its_place() -> None:
+    at = cluster()
+    join = {"groupId": GROUP, "memberId": "", "groupInstanceId": "i", "protocolType": "consumer"}
+    timeouts = {"sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 5_000}
+    at.send("JoinGroup", 9, {**join, **timeouts, "protocols": [{"name": "range", "metadata": b"\0" * 10}]})
+    at.send("LeaveGroup", 3, {"groupId": GROUP, "members": [{"memberId": "", "groupInstanceId": "i"}]})
+    # A consumer takes the place of what the log does not know.
+    consumer = Consumer(at, "m", ["orders"])
+    consumer.beat()
+    consumer.leave()
+    at.append(coordinator.delete_group(at.memory, at.topics, at.now, GROUP))
+    assert commit(at, 1, memberId="", generationIdOrMemberEpoch=-1)["errorCode"] == ErrorCode.NONE
+    written = len(at.log)
+    assert at.memory.timers
+    at.pass_time(60_000)
+    assert len(at.log) == written
