@@ -97,7 +97,7 @@ class Rule(StrEnum):
         "lower. Judged up to Kafka 4.4: later brokers compute targets beside the heartbeats (KIP-1263).")
     ASSIGNMENT_OVERDUE = ("assignment_overdue", (_CONSUMER, _SHARE), "KIP-1263", _NOTICE,
         "Once a member moves, the assignment epoch is lower than the group epoch for at most the highest "
-        "assignment interval: 15 s, unless the broker's bound was raised.")
+        "assignment interval: 15 s, unless the broker's bound was raised. Judged up to Kafka 4.4.")
     MEMBER_EPOCH_WENT_BACK = ("member_epoch_went_back", _EPOCHS_AND_CONNECT, _KIP848, _PROTOCOL,
         "A member's epoch never goes back, unless it leaves (-1, -2) or joins again (0).", CURRENT)
     MEMBER_EPOCH_AHEAD = ("member_epoch_ahead", _EPOCHS_AND_CONNECT, _KIP848, _PROTOCOL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from coordinator_core.audit.rules.rule_fold import RuleFold
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Violation
@@ -30,9 +31,10 @@ def judge(
     coverage: Coverage | None = None,
     leader_epoch: int | None = None,
     topics: TopicHistory | None = None,
+    settings: AuditSettings = AuditSettings(),  # noqa: B008 (it is frozen)
 ) -> Iterator[Violation]:
     """Yield all violations in a group's records; ``leader_epoch`` is that of all records."""
-    rules = RuleFold(group, None, coverage, topics)
+    rules = RuleFold(group, None, coverage, topics, settings)
     for record in records:
         yield from rules.feed(record, leader_epoch)
     yield from rules.open_rows()

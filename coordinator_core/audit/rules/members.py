@@ -199,9 +199,10 @@ def _process(judged: JudgedGroup, member: Any, before: Held, at: LogPosition) ->
 def _overdue(judged: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
     state, facts = judged.group.state, judged.facts
     assert isinstance(state, EpochGroup)
+    # Brokers after 4.4 compute targets beside the heartbeats: who comes has what it gets at once before that.
     if kind is STREAMS_KIND or not (facts.knows(EPOCH) and facts.knows(ASSIGNMENT_EPOCH)):
         return
-    if not state.assignment_timestamp or state.assignment_epoch in (None, INITIAL_EPOCH):
+    if not state.assignment_timestamp or state.assignment_epoch in (None, INITIAL_EPOCH) or judged.may_be_after_4_4(at):
         return
     if state.group_epoch == state.assignment_epoch or (member.member_epoch or 0) <= 0:
         return

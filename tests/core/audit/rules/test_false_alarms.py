@@ -192,6 +192,14 @@ def a_consumer_waits_for_its_regex_while_a_target_is_computed(log: GroupLog) -> 
     return [*join, *more, *at_once([log.target("m1", {"t": [0]}), log.target("m2", {"t": [1]}), log.target_epoch(3)])]
 
 
+def a_member_comes_long_after_the_last_target(log: GroupLog) -> Records:
+    """KIP-1263: what it gets at once is of that target, whatever its age."""
+    join = at_once(log.join("m1", 2, {"t": [0]}))
+    log.offset += 60
+    more = at_once([log.member("m2"), log.epoch(3), log.current("m2", 2, {}, previousMemberEpoch=0)])
+    return [*join, *more, *at_once([log.target("m2", {}), log.target_epoch(3)])]
+
+
 def a_topic_of_a_share_group_is_deleted_while_a_target_is_computed(log: GroupLog) -> Records:
     """KIP-1263: its share state is gone by then."""
 
@@ -229,6 +237,7 @@ FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
     a_task_warms_up_before_it_moves,
     a_consumer_waits_for_its_regex_while_a_target_is_computed,
     a_topic_of_a_share_group_is_deleted_while_a_target_is_computed,
+    a_member_comes_long_after_the_last_target,
 )
 
 
@@ -244,6 +253,7 @@ def test_no_rule_fires(make: Callable[[GroupLog], Records]) -> None:
         (a_task_warms_up_before_it_moves, {Rule.ASSIGNED_OUTSIDE_TARGET, Rule.ASSIGNED_NOT_THE_TARGET}),
         (a_consumer_waits_for_its_regex_while_a_target_is_computed, {Rule.TARGET_INCOMPLETE}),
         (a_topic_of_a_share_group_is_deleted_while_a_target_is_computed, {Rule.SHARE_STATE_MISSING}),
+        (a_member_comes_long_after_the_last_target, {Rule.ASSIGNMENT_OVERDUE}),
     ],
 )
 def test_what_brokers_after_4_4_do_is_a_fault_of_those_before(
