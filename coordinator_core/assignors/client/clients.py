@@ -51,6 +51,7 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
 
 ClientAssignor = Callable[[ClassicGroupSpec, TopicImage], Assignment[Any]]
+Assignors = Mapping[str, ClientAssignor]
 
 JAVA: Final = "java"
 """Kafka's own consumer, in its release of today."""
@@ -76,6 +77,8 @@ RELEASES: Final[Mapping[str, str]] = {
 JAVA_CLIENTS = tuple(name for name in RELEASES if name.startswith(JAVA))
 KNOWS_TOPICS_IN_ORDER = frozenset((("librdkafka", "cooperative-sticky"), ("platformatic-2.12", "roundrobin")))
 """Clients and their assignors that depend on an order in which the leader knows the topics, and no record has it."""
+KNOWS_OTHER_TOPICS = frozenset(("kafka-python", "kafka-python-2.3", "kafka-python-1.0", "aiokafka"))
+"""Clients whose sticky assignors heed topics that their leader knows, as by a pattern, and nobody subscribes to."""
 DEALS_AS_LISTED = frozenset(("kafkajs", "kafkajs-1.0", "kafka-go"))
 """Clients that give partitions out in the order in which a broker's metadata lists them. Brokers may list them in the
 order of a hash map: those of 2.8, 3.9 and 4.0 do, those of 4.3 do not.
@@ -86,7 +89,7 @@ of these, and join again.
 """
 BALANCES_RACKS = frozenset(("franz-go",))
 """Clients with an option to prefer partitions whose leader is in a member's rack, before stickiness (BalanceRacks)."""
-SORTED = TreatmentOrder(by_number, from_end=True)
+SORTED = TreatmentOrder(by_number, from_end=True, all_known=True)
 BEFORE_RACKS = GeneralRules(by_one=True)
 BY_HASH = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)
 IN_LIBRDKAFKA = GeneralRules(TreatmentOrder(newest_first, sorted=True), moves_by_hash=False, fails=False, by_one=True)
@@ -98,16 +101,21 @@ IN_2_8 = Sticky(sticky_data, of_present_generation, StealingAssignment, BEFORE_R
 IN_2_6 = replace(IN_2_8, claims=partial(of_present_generation, both_keep=True))
 IN_2_4 = Sticky(sticky_data, of_each_generation, None, BY_HASH, by_racks=False)
 OLD_SARAMA = RangeProfile(of_topic=by_hash_of_topic, bound=rounded)
-PLAIN: Final[Mapping[str, ClientAssignor]] = {"range": RangeProfile(), "roundrobin": RoundRobin()}
-BY_RACKS: Final[Mapping[str, ClientAssignor]] = {**PLAIN, "range": RangeProfile(by_racks=True)}
-OLD_KAFKA_PYTHON = Sticky(sticky_data_of_generation, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False)
+PLAIN: Assignors = {"range": RangeProfile(), "roundrobin": RoundRobin()}
+BY_RACKS: Assignors = {**PLAIN, "range": RangeProfile(by_racks=True)}
+BY_ID: Assignors = {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id)}
+LAST_RUNS: Assignors = {"range": RangeProfile(last_runs), "roundrobin": RoundRobin(last_runs, fails_on_skip=True)}
 
 
 def _cooperative(sticky: Sticky, read: Reader) -> Sticky:
     return replace(sticky, read=read, hand_over=without_transfers)
 
 
-CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
+def _in_python(read: Reader, rules: GeneralRules = IN_KAFKA_PYTHON) -> Sticky:
+    return Sticky(read, first_in_python, None, rules, by_racks=False)
+
+
+CLIENTS: Mapping[str, Assignors] = {
     JAVA: {**BY_RACKS, "sticky": IN_3_7, "cooperative-sticky": _cooperative(IN_3_7, cooperative_data)},
     "java-3.5": {**BY_RACKS, "sticky": IN_3_5, "cooperative-sticky": _cooperative(IN_3_5, cooperative_data)},
     "java-3.0": {**PLAIN, "sticky": IN_3_0, "cooperative-sticky": _cooperative(IN_3_0, cooperative_user_data)},
@@ -137,23 +145,14 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
         "roundrobin": RoundRobin(as_joined, as_known, to_anyone=True),
         "cooperative-sticky": Quotas(cooperative_data),
     },
-    "aiokafka": {
-        "range": RangeProfile(by_id),
-        "roundrobin": RoundRobin(by_id),
-        "sticky": Sticky(sticky_data_of_generation, first_in_python, None, IN_AIOKAFKA, by_racks=False),
-    },
+    "aiokafka": {**BY_ID, "sticky": _in_python(sticky_data_of_generation, IN_AIOKAFKA)},
     "kafka-python": {
-        "range": RangeProfile(last_runs),
-        "roundrobin": RoundRobin(last_runs, fails_on_skip=True),
-        "sticky": Sticky(versioned_sticky_data, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False),
-        "cooperative-sticky": Sticky(owned_data, first_in_python, None, IN_KAFKA_PYTHON, owned_stays, by_racks=False),
+        **LAST_RUNS,
+        "sticky": _in_python(versioned_sticky_data),
+        "cooperative-sticky": replace(_in_python(owned_data), hand_over=owned_stays),
     },
-    "kafka-python-2.3": {
-        "range": RangeProfile(last_runs),
-        "roundrobin": RoundRobin(last_runs, fails_on_skip=True),
-        "sticky": OLD_KAFKA_PYTHON,
-    },
-    "kafka-python-1.0": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id), "sticky": OLD_KAFKA_PYTHON},
+    "kafka-python-2.3": {**LAST_RUNS, "sticky": _in_python(sticky_data_of_generation)},
+    "kafka-python-1.0": {**BY_ID, "sticky": _in_python(sticky_data_of_generation)},
 }
 """By client, its assignors that can be recomputed, by the names that a group's records carry."""
 

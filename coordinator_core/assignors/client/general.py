@@ -52,17 +52,19 @@ class TreatmentOrder:
 
     From the member with the most, one partition at a time, then the ``rest``. Of a member's partitions come first those
     that another had before (``former_by_hash``: in the order of a HashMap, else in that of its list), then the others:
-    ``sorted`` by topic and number, or as claimed; ``from_end``: the last one first.
+    ``sorted`` by topic and number, or as claimed; ``from_end``: the last one first. ``all_known``: a topic that the
+    leader knows and nobody subscribes to counts as a difference (kafka-python, aiokafka).
     """
 
     rest: RestOrder
     former_by_hash: bool = False
     sorted: bool = False
     from_end: bool = False
+    all_known: bool = False
 
     def of(self, view: LeaderView, claims: ClaimedPartitions, topics: Sequence[str]) -> list[int] | None:
         """Return all partitions in this order; None: they come by number of subscribers, topic and number."""
-        if not (claims.equal and claims.any):
+        if not (claims.equal and claims.any) or (self.all_known and topics):
             return None
         # Counts are negative, so that the member with most left is on top; queue[len(queue) + count] is its next
         # partition.

@@ -19,6 +19,7 @@ from coordinator_core.assignors.client.clients import (
     JAVA,
     JAVA_CLIENTS,
     JOINS_WITHOUT_TOPICS,
+    KNOWS_OTHER_TOPICS,
     KNOWS_TOPICS_IN_ORDER,
     readers,
 )
@@ -236,8 +237,10 @@ class ClassicAudit:
         known = self.views if protocol in STICKY else [view for view in self.views if not view.unknown]
         unread = [given_to_nobody(protocol, joined, logged, view.image) for view in known]
         racks_first = self._may_balance_racks()
+        asked = {topic for had in joined.values() for topic in had.topics}
         unstuck = [
-            [*breaks_stickiness(protocol, joined, logged, read, racks_first=racks_first)]
+            [*breaks_stickiness(protocol, joined, logged, read, racks_first=racks_first, gone=gone)]
+            for gone in {frozenset(asked.difference(view.image.by_name)) for view in self.views}
             for read in readers(self.clients or tuple(CLIENTS), protocol)
         ]
         beyond = [beyond_topics(logged, view.image) for view in self.views]
@@ -260,6 +263,8 @@ class ClassicAudit:
 
     def _topic_orders(self, client: str, view: PossibleView) -> Iterable[tuple[str, ...]]:
         """The orders in which the leader may know the topics, where its assignor depends on that: it is in no log."""
+        if client in KNOWS_OTHER_TOPICS and self.protocol in STICKY:
+            return (), ("",)  # in place of all topics that the leader knows and nobody subscribes to
         if (client, self.protocol) not in KNOWS_TOPICS_IN_ORDER:
             return ((),)
         names = sorted({topic for had in self.joined.values() for topic in had.topics} & view.image.by_name.keys())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 
 from coordinator_core.assignors.client.claimed_partitions import Reader
@@ -73,11 +74,18 @@ def beyond_topics(given: Given, image: TopicImage) -> list[str]:
 
 
 def breaks_stickiness(
-    protocol: str, joined: Joined, given: Given, read: Reader, *, racks_first: bool = False
+    protocol: str,
+    joined: Joined,
+    given: Given,
+    read: Reader,
+    *,
+    racks_first: bool = False,
+    gone: AbstractSet[str] = frozenset(),
 ) -> Iterator[str]:
     """Name what a sticky assignor must not do to these members; ``read`` says what they own.
 
-    ``racks_first``: it may take what a member owns to give it to one in the rack of the partition's leader.
+    ``racks_first``: it may take what a member owns to give it to one in the rack of the partition's leader. What
+    members own of topics that are ``gone``, or that none of them subscribes to any more, is no part of the shares.
 
     Where members subscribe to different topics, or two claim the same, only what is given while another owns it shows.
     """
@@ -96,7 +104,10 @@ def breaks_stickiness(
         withheld = {*still}.difference(*now.values())
     if len({frozenset(had.topics) for had in joined.values()}) > 1 or owners.total() > len(owners):
         return
-    there = set().union(withheld, *now.values())
+    shared = {topic for had in joined.values() for topic in had.topics if topic not in gone}
+    now = {member: {unit for unit in work if unit[0] in shared} for member, work in now.items()}
+    withheld = {unit for unit in withheld if unit[0] in shared}
+    there = withheld.union(*now.values())
     quota, more = divmod(len(there), len(joined))
     largest = max(now.values(), key=len)
     smallest = min(now.values(), key=len)

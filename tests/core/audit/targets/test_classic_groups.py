@@ -363,3 +363,26 @@ def test_lists_before_and_after_that_show_the_same_topics_prove_an_assignment_so
     record = generation(1, 50_000, "a", member("a", {"orders": given}), protocol="my-app")
     [row] = audit_group([record], Group("g", from_start=True), lists, None, EVERYTHING)
     assert row.verdict is verdict
+
+
+def of_kafka_python(member_id: str, given: dict[str, list[int]], owned: dict[str, list[int]]) -> Fields:
+    """A member of its cooperative-sticky: user data of length 0, and no generation."""
+    has, gets = ([{"topic": topic, "partitions": each} for topic, each in work.items()] for work in (owned, given))
+    asked = {"topics": ["orders", "other"], "userData": b"", "ownedPartitions": has}
+    return member(member_id, {}) | {
+        "subscription": encode_blob("ConsumerProtocolSubscription", 1, asked),
+        "assignment": encode_blob("ConsumerProtocolAssignment", 1, {"assignedPartitions": gets, "userData": b""}),
+    }
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [{"orders": [0, 1]}, {"orders": [2], "other": [0]}],
+    ids=["knows its topics alone", "knows a topic that nobody subscribes to"],
+)
+def test_what_kafka_python_assigns_depends_on_other_topics_that_its_leader_knows(kept: dict[str, list[int]]) -> None:
+    """As its own class does (3.0.12): it compares the subscribers of all topics in the leader's metadata."""
+    whole = {"orders": [0, 1, 2], "other": [0]}
+    both = of_kafka_python("a", {}, {}), of_kafka_python("b", kept, whole)
+    [row] = audited(generation(1, GROWN_AT + 400_000, "a", *both, protocol="cooperative-sticky"))
+    assert (row.verdict, row.basis, row.client) == (Verdict.IDENTICAL, "leader", "kafka-python")

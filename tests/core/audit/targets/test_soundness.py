@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator_core.assignors.client.claimed_partitions import owned_data
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.targets.soundness import breaks_stickiness, breaks_subscriptions, given_to_nobody
@@ -69,3 +71,15 @@ def test_shares_that_differ_by_more_than_one() -> None:
 
 def test_of_different_subscriptions_evenness_shows_nothing() -> None:
     assert not broken({"m": owner(), "n": owner(topics=("a", "b"))}, m=[0, 1, 2], n=[3])
+
+
+def test_what_members_own_of_topics_that_nobody_reads_any_more_is_no_part_of_the_shares() -> None:
+    left = ClassicMemberSpec(("a",), owned=[("old", number) for number in range(3)], generation=1)
+    assert not broken({"m": left, "n": owner(0, 1, 2, 3)}, m=[], n=[0, 1]), "n gives up two, and m what it left"
+    gone = [*breaks_stickiness("cooperative-sticky", {"m": left}, {"m": {}}, owned_data, gone={"a"})]
+    assert not gone
+    both = ("a", "old")
+    members = {"m": replace(left, topics=both), "n": owner(0, 1, 2, 3, topics=both)}
+    given = {"m": {}, "n": {"a": [0, 1]}}
+    assert [*breaks_stickiness("cooperative-sticky", members, given, owned_data)], "old is thought to be there"
+    assert not [*breaks_stickiness("cooperative-sticky", members, given, owned_data, gone={"old"})]
