@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -86,14 +85,11 @@ class StateWrite(NamedTuple):
     def pieces(self) -> list[StateBatch]:
         """The batches as Kafka has them."""
         return [
-            piece
+            batch._replace(first=first, last=last)
             for batch, is_split in zip(self.batches, self.is_split, strict=True)
-            for piece in (_single_offsets(batch) if is_split else (batch,))
+            # Split: each offset by itself.
+            for first, last in ([(n, n) for n in range(batch.first, batch.last + 1)] if is_split else [batch[:2]])
         ]
-
-
-def _single_offsets(batch: StateBatch) -> Iterator[StateBatch]:
-    return (batch._replace(first=offset, last=offset) for offset in range(batch.first, batch.last + 1))
 
 
 class LogBatch(NamedTuple):
