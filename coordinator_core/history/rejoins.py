@@ -11,8 +11,6 @@ metadata.max.age.ms later) the lists differ, and it joins again (ConsumerCoordin
 
 With a rack (client.rack) it watches the racks of the topics' replicas, too, as Metadata responses name them: a broker
 that goes takes its rack away, and brings it back when it comes (KIP-881, since 3.5; librdkafka as well).
-
-Each member of librdkafka watches its own topics (rd_kafka_cgrp_metadata_update_check), by default every five minutes.
 """
 
 from __future__ import annotations
@@ -174,18 +172,17 @@ def _rack_cause(change: RackChange) -> Cause:
 def growth_causes(topics: TopicHistory | None, open_history: OpenHistory, step: Transition) -> list[Cause]:
     """Return a cause for partitions that a topic has grown by, if a member of librdkafka may see them only now.
 
-    Each such member joins again once it sees them, whoever leads and whatever the group has done about it.
+    Each such member joins again once it sees them, whoever leads, and whatever the group did before (rd_kafka_cgrp.c).
     """
     there = (open_history.memberships.get(member_id) for member_id in step.old.members if member_id in step.new.members)
     watching = [member for member in there if member is not None and member.told.client is KnownClient.LIBRDKAFKA]
     if topics is None or not watching or is_downgrade(step.last):
         return []
-    now_ms = step.at.timestamp_ms
-    since = topics.version_at(now_ms - step.metadata_age_ms - _longest_rebalance_ms(step.old))
+    since = topics.version_at(step.at.timestamp_ms - step.metadata_age_ms - _longest_rebalance_ms(step.old))
     # Who joined later has asked for the topics since. The last change comes first.
     watching.sort(key=lambda member: -member.joined.timestamp_ms)
     joined = {name: member.joined.timestamp_ms for member in watching for name in member.subscribed_topics}
-    changes = reversed(topics.changes(joined, since, topics.version_at(now_ms)))
+    changes = reversed(topics.changes(joined, since, topics.version_at(step.at.timestamp_ms)))
     grown = [each for each in changes if each.kind == "grown" and joined[each.name] < each.at.timestamp_ms]
     hint = "if a member of librdkafka had not seen it yet: each joins again once it does"
     return [each._replace(hint=hint) for each in topic_causes(grown[:1])]

@@ -100,34 +100,27 @@ IN_3_0 = Sticky(sticky_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, 
 IN_2_8 = Sticky(sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True)
 IN_2_6 = replace(IN_2_8, claims=partial(of_present_generation, both_keep=True))
 IN_2_4 = Sticky(sticky_data, of_each_generation, None, BY_HASH, by_racks=False)
+RDKAFKA = Sticky(owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns, empty_rack=True)
+IN_PYTHON = Sticky(sticky_data_of_generation, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False)
 OLD_SARAMA = RangeProfile(of_topic=by_hash_of_topic, bound=rounded)
 PLAIN: Assignors = {"range": RangeProfile(), "roundrobin": RoundRobin()}
 BY_RACKS: Assignors = {**PLAIN, "range": RangeProfile(by_racks=True)}
 BY_ID: Assignors = {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id)}
 LAST_RUNS: Assignors = {"range": RangeProfile(last_runs), "roundrobin": RoundRobin(last_runs, fails_on_skip=True)}
 
-
-def _cooperative(sticky: Sticky, read: Reader) -> Sticky:
-    return replace(sticky, read=read, hand_over=without_transfers)
-
-
-def _in_python(read: Reader, rules: GeneralRules = IN_KAFKA_PYTHON) -> Sticky:
-    return Sticky(read, first_in_python, None, rules, by_racks=False)
-
+_cooperative = partial(replace, hand_over=without_transfers)
 
 CLIENTS: Mapping[str, Assignors] = {
-    JAVA: {**BY_RACKS, "sticky": IN_3_7, "cooperative-sticky": _cooperative(IN_3_7, cooperative_data)},
-    "java-3.5": {**BY_RACKS, "sticky": IN_3_5, "cooperative-sticky": _cooperative(IN_3_5, cooperative_data)},
-    "java-3.0": {**PLAIN, "sticky": IN_3_0, "cooperative-sticky": _cooperative(IN_3_0, cooperative_user_data)},
-    "java-2.8": {**PLAIN, "sticky": IN_2_8, "cooperative-sticky": _cooperative(IN_2_8, cooperative_user_data)},
-    "java-2.6": {**PLAIN, "sticky": IN_2_6, "cooperative-sticky": _cooperative(IN_2_6, owned_without_generation)},
-    "java-2.4": {**PLAIN, "sticky": IN_2_4, "cooperative-sticky": _cooperative(IN_2_4, owned_without_generation)},
+    JAVA: {**BY_RACKS, "sticky": IN_3_7, "cooperative-sticky": _cooperative(IN_3_7, read=cooperative_data)},
+    "java-3.5": {**BY_RACKS, "sticky": IN_3_5, "cooperative-sticky": _cooperative(IN_3_5, read=cooperative_data)},
+    "java-3.0": {**PLAIN, "sticky": IN_3_0, "cooperative-sticky": _cooperative(IN_3_0, read=cooperative_user_data)},
+    "java-2.8": {**PLAIN, "sticky": IN_2_8, "cooperative-sticky": _cooperative(IN_2_8, read=cooperative_user_data)},
+    "java-2.6": {**PLAIN, "sticky": IN_2_6, "cooperative-sticky": _cooperative(IN_2_6, read=owned_without_generation)},
+    "java-2.4": {**PLAIN, "sticky": IN_2_4, "cooperative-sticky": _cooperative(IN_2_4, read=owned_without_generation)},
     "librdkafka": {
         "range": RangeProfile(two_static_by_instance, by_racks=True, together_by_racks=True),
         "roundrobin": RoundRobin(two_static_by_instance),
-        "cooperative-sticky": Sticky(
-            owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns, empty_rack=True
-        ),
+        "cooperative-sticky": RDKAFKA,
     },
     "franz-go": PLAIN,
     "sarama": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id, by_text)},
@@ -145,14 +138,14 @@ CLIENTS: Mapping[str, Assignors] = {
         "roundrobin": RoundRobin(as_joined, as_known, to_anyone=True),
         "cooperative-sticky": Quotas(cooperative_data),
     },
-    "aiokafka": {**BY_ID, "sticky": _in_python(sticky_data_of_generation, IN_AIOKAFKA)},
+    "aiokafka": {**BY_ID, "sticky": replace(IN_PYTHON, general=IN_AIOKAFKA)},
     "kafka-python": {
         **LAST_RUNS,
-        "sticky": _in_python(versioned_sticky_data),
-        "cooperative-sticky": replace(_in_python(owned_data), hand_over=owned_stays),
+        "sticky": replace(IN_PYTHON, read=versioned_sticky_data),
+        "cooperative-sticky": replace(IN_PYTHON, read=owned_data, hand_over=owned_stays),
     },
-    "kafka-python-2.3": {**LAST_RUNS, "sticky": _in_python(sticky_data_of_generation)},
-    "kafka-python-1.0": {**BY_ID, "sticky": _in_python(sticky_data_of_generation)},
+    "kafka-python-2.3": {**LAST_RUNS, "sticky": IN_PYTHON},
+    "kafka-python-1.0": {**BY_ID, "sticky": IN_PYTHON},
 }
 """By client, its assignors that can be recomputed, by the names that a group's records carry."""
 

@@ -358,8 +358,7 @@ class ClassicAudit:
     def _topics_in_doubt(self, *, is_wrong: bool = True) -> str | None:
         """What is missing of the topics of that time; None: nothing, or lists before and after show what is right."""
         history, time_ms = self.history, self.record.at.timestamp_ms
-        doubt = None if history is None else history.doubt(time_ms)
-        if history is None or doubt is None:
+        if history is None or (doubt := history.doubt(time_ms)) is None:
             return None
         names = () if is_wrong else {topic for had in self.joined.values() for topic in had.topics}
         are_shown = names and all(history.partitions_at(name, time_ms) is not None for name in names)
