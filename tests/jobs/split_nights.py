@@ -33,6 +33,9 @@ def in_nights(whole: Tables, home: Path, night: Column) -> Tables:
         tables.create(table)
         tables.append(table, whole.read(table).withColumn("run_id", night), "copy")
     tables.create(RUNS)
+    # An empty segment has no record: only the run that read it tells that its log partition was given.
+    empty = whole.read(RUNS).where("job = 'ingest' AND records = 0").withColumn("run_id", F.lit("night 0"))
+    tables.append(RUNS, empty, "copy")
     return tables
 
 
