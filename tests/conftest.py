@@ -66,13 +66,17 @@ def uses_spark(item: pytest.Item) -> bool:
     return "spark" in getattr(item, "fixturenames", ())
 
 
+SCENARIOS = "tests/matrix/test_scenarios.py"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Divide the tests among processes by file, for the fixtures of modules, but those with Spark go to two processes.
 
     Each session takes a start, and compiles again what others have compiled. But Spark mostly waits: with one process
     the others ended long before it. One process fills the tables of the samples, and has the tests that read them, and
-    those of the pipeline.
+    those of the pipeline. Each test of ``SCENARIOS`` takes long and shares nothing: in one process they would go on
+    when all others have ended.
     """
     from xdist.scheduler import LoadFileScheduling
 
@@ -81,6 +85,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class SparkInTwoProcesses(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
+            if file == SCENARIOS:
+                return nodeid
             return spark_tests().get(nodeid.partition("[")[0], file)
 
     return SparkInTwoProcesses(config, log)
