@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -30,19 +31,12 @@ def ddl(columns: Iterable[pa.Field], between: str = " ") -> str:
 
     Spark Connect's own ``toDDL`` asks the server, by a session that threads do not have.
     """
+    fields = partial(ddl, between=": ")
     return ", ".join(
-        f"`{each.name}`{between}{_type(each.type)}{'' if each.nullable else ' NOT NULL'}"
+        f"`{each.name}`{between}{sql_type(each.type, fields)}{'' if each.nullable else ' NOT NULL'}"
         + (f" COMMENT {sql_text(about)}" if (about := about_column(each)) else "")
         for each in columns
     )
-
-
-def _type(of: pa.DataType) -> str:
-    if pa.types.is_struct(of):
-        return f"struct<{ddl(of, ': ')}>"
-    if pa.types.is_map(of):
-        return f"map<{_type(of.key_type)}, {_type(of.item_type)}>"
-    return f"array<{_type(of.value_type)}>" if pa.types.is_list(of) else sql_type(of)
 
 
 class SparkTable:

@@ -5,7 +5,7 @@ Spark's and Delta's types are made from these where a table is created or Spark 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -62,15 +62,19 @@ SQL_NAMES: Final = {
 }
 
 
-def sql_type(of_type: pa.DataType) -> str:
-    """Return the name of a type in SQL."""
+def _fields(columns: Iterable[pa.Field]) -> str:
+    return ",".join(f"{each.name}:{sql_type(each.type)}" for each in columns)
+
+
+def sql_type(of_type: pa.DataType, fields: Callable[[Iterable[pa.Field]], str] = _fields) -> str:
+    """Return the name of a type in SQL; ``fields`` writes those of a struct."""
     if pa.types.is_struct(of_type):
-        return f"struct<{','.join(f'{each.name}:{sql_type(each.type)}' for each in of_type)}>"
+        return f"struct<{fields(of_type)}>"
     if pa.types.is_map(of_type):
-        return f"map<{sql_type(of_type.key_type)},{sql_type(of_type.item_type)}>"
-    return (
-        f"array<{sql_type(of_type.value_type)}>" if pa.types.is_list(of_type) else SQL_NAMES.get(of_type, str(of_type))
-    )
+        return f"map<{sql_type(of_type.key_type, fields)},{sql_type(of_type.item_type, fields)}>"
+    if pa.types.is_list(of_type):
+        return f"array<{sql_type(of_type.value_type, fields)}>"
+    return SQL_NAMES.get(of_type, str(of_type))
 
 
 def array(of: pa.DataType) -> pa.DataType:
