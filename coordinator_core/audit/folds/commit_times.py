@@ -131,8 +131,7 @@ class TrailFold:
         time_ms = max(time_ms, self.newest_ms)
         if time_ms >= self.until_ms:
             # What was the newest so far is the last one of its interval: it stays.
-            if self.points and self.newest_at != self.points[-1].at:
-                self.points.append(CommitPoint(self.newest_ms, self.newest_at, self.newest_offset, number - 1))
+            self.points = self.all(number - 1)
             self.points.append(CommitPoint(time_ms, at, offset, number))
             if len(self.points) > 2 * MOST_TRAIL_INTERVALS:
                 longer = next((length_ms for length_ms in TRAIL_LENGTHS_MS if length_ms > self.length_ms), None)

@@ -145,3 +145,21 @@ def runs_of(values: Ints) -> tuple[Ints, Ints]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     begins = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
     return begins, np.append(begins[1:], len(values)) - 1
+
+
+def counted_before(groups: Ints, places: Ints, of_groups: Ints, of_places: Ints) -> Ints:
+    """Return for each commit how many of the other rows are of its group and lie before it, by their places in a log.
+
+    The other rows are in the order of the log.
+    """
+    if not len(of_groups):
+        return np.zeros(len(groups), np.int64)
+    # In the order of the log, so a stable sort by group leaves each group's in order.
+    order = np.argsort(of_groups, kind="stable")
+    # Group and place as one number, so that one search serves all groups: below the number of a commit lie the rows of
+    # groups before its own, which the second search counts, and those of its own before the commit.
+    # Places become ranks, as the product of a group's id and an offset may not fit into 64 bits.
+    ranks = np.unique(np.concatenate([of_places[order], places]), return_inverse=True)[1]
+    scale = len(ranks)
+    rows = of_groups[order] * scale + ranks[: len(order)]
+    return np.searchsorted(rows, groups * scale + ranks[len(order) :]) - np.searchsorted(rows, groups * scale)

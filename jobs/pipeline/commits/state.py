@@ -16,6 +16,7 @@ from jobs.pipeline.commits.columns import (
     GrowingColumns,
     Ids,
     Ints,
+    counted_before,
     distinct,
     flags,
     ints,
@@ -343,19 +344,7 @@ class CommitsBesideRecords:
     def stretches(self, groups: Ints, offsets: Ints) -> Ints:
         """Return for each commit how many records of its group lie before it."""
         self._records.grow(int(max(groups.max(initial=-1), self._new[:, 0].max(initial=-1))) + 1)
-        seen = self._records["seen"][groups]
-        if not len(self._new):
-            return seen
-        # Records come in the order of the log, so a stable sort by group leaves each group's in order.
-        new = self._new[np.argsort(self._new[:, 0], kind="stable")]
-        # Group and offset as one number, so that one search serves all groups: below the number of a commit lie the
-        # records of groups before its own, which the second search counts, and those of its own before the commit.
-        # Offsets become ranks, as the product of a group's id and an offset may not fit into 64 bits.
-        ranks = np.unique(np.concatenate([new[:, 1], offsets]), return_inverse=True)[1]
-        scale = len(ranks)
-        records = new[:, 0] * scale + ranks[: len(new)]
-        before = np.searchsorted(records, groups * scale + ranks[len(new) :])
-        return seen + before - np.searchsorted(records, groups * scale)
+        return self._records["seen"][groups] + counted_before(groups, offsets, *self._new.T)
 
     def end_chunk(self) -> None:
         """Count the records of the chunk as seen."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
-from jobs.pipeline.commits.columns import Flags, Ints, flags, ints, order_of
+from jobs.pipeline.commits.columns import Flags, Ints, counted_before, flags, ints, order_of
 from jobs.sources.log_reader import LogRow, are_commits, filled, log_rows
 
 FEW: Final = 1 << 11
@@ -88,12 +89,11 @@ def taken_rows(part: pa.RecordBatch, family: Family, wanted: str | None) -> Iter
 
 
 def newest_rows(part: pa.RecordBatch, family: Family) -> Iterator[LogRow]:
-    """Yield the rows of a part of a log that a moment behind it needs: of a large part without commits outside
-    transactions that another one of their partition follows.
+    """Yield the rows of a part of a log, as ``filled`` gives it, that a moment behind it needs: of a large part without
+    commits outside transactions that another one of their partition follows.
 
     The last one is kept also before the end of a transaction, a new leader, and a record that removes part of a group.
     """
-    part = filled(part)
     commits = _Commits.of(part, family)
     if commits is not None:
         kept = np.ones(len(part), np.bool_)
@@ -108,17 +108,12 @@ class _Commits:
     """
 
     def __init__(self, part: pa.RecordBatch, is_commit: Flags) -> None:
-        from jobs.pipeline.decode_arrow import decode, offset_commits  # not at the top: small logs do without
+        from jobs.pipeline.decode_arrow import decode  # not at the top: small logs do without
 
         self._part, self._is_commit, self.places = part, is_commit, np.flatnonzero(is_commit)
-        rows = part.filter(pa.array(is_commit))
-        records = decode(rows, Family.GROUP)
-        columns = offset_commits(rows, records, Family.GROUP)
-        self._good, self._groups = records.good, columns["group_id"]
-        self._is_plain = records.good & ~_are_ends(rows)
-        self._offsets, self._at = ints(columns["committed_offset"]), ints(rows.column("offset"))
-        self._times = ints(rows.column("timestamp"), -1)
-        self._topics = ints(columns["topic_id"].dictionary_encode().indices)
+        rows = self._rows = part.filter(pa.array(is_commit))
+        self._records = decode(rows, Family.GROUP)
+        self._is_plain = self._records.good & ~_are_ends(rows)
         # Behind its version, a key is the group, the topic and the partition: equal bytes are the same partition.
         self._keys = ints(pc.binary_slice(rows.column("key"), 2, MOST_KEY_BYTES).dictionary_encode().indices)
         # By partition, and within one in the order of the log, as the sort is stable.
@@ -132,6 +127,12 @@ class _Commits:
         is_commit = flags(pc.and_(pc.equal(part.column("kind"), Kind.RECORD.value), are_commits(part.column("key"))))
         return cls(part, is_commit) if is_commit.sum() >= FEW else None
 
+    @cached_property
+    def _columns(self) -> Mapping[str, pa.Array]:
+        from jobs.pipeline.decode_arrow import offset_commits
+
+        return offset_commits(self._rows, self._records, Family.GROUP)
+
     def that_are_last(self) -> Flags:
         """Return which commits hold before the next row that may change more than the offset of a partition."""
         is_last = np.ones(len(self._order), np.bool_)
@@ -143,28 +144,25 @@ class _Commits:
         from coordinator_core.wire.batch_decode import decode_keys
         from jobs.pipeline.decode_arrow import group_ids
 
+        good, groups, order = self._records.good, self._columns["group_id"], self._order
         others, places = self._part.filter(pa.array(~self._is_commit)), np.flatnonzero(~self._is_commit)
-        groups = group_ids(decode_keys(others.column("key"), Family.GROUP), Family.GROUP, len(others))
-        numbers = ints(pa.concat_arrays([self._groups, groups]).dictionary_encode().indices, -1)
-        of_commits, of_others = np.split(numbers, [len(self._groups)])
+        of_rows = group_ids(decode_keys(others.column("key"), Family.GROUP), Family.GROUP, len(others))
+        numbers = ints(pa.concat_arrays([groups, of_rows]).dictionary_encode().indices, -1)
+        of_commits, of_others = np.split(numbers, [len(groups)])
         # Rows of no known group may be about any: ends of transactions, and what cannot be decoded.
         is_of_any = np.zeros(len(self._part), np.bool_)
         is_of_any[places[of_others < 0]] = True
-        is_of_any[self.places[~self._good]] = True
-        # Group and place as one number: how many rows of the group lie before a commit, and all rows of groups of lower
-        # numbers, which are as many for each commit of the group.
-        before = np.searchsorted(
-            np.sort(of_others * len(self._part) + places), of_commits * len(self._part) + self.places
-        )
+        is_of_any[self.places[~good]] = True
+        before = counted_before(of_commits, self.places, of_others, places)
         # Both counts only rise within a group, so that an equal sum means that both are equal.
         followed = self._followed(self._stretches(is_of_any) + before)
-        order = self._order
         # A lower offset, and another topic of this name, is of interest itself.
-        followed &= (np.diff(self._offsets[order]) >= 0) & (np.diff(self._topics[order]) == 0)
+        topics = ints(self._columns["topic_id"].dictionary_encode().indices)
+        followed &= (np.diff(ints(self._columns["committed_offset"])[order]) >= 0) & (np.diff(topics[order]) == 0)
         changes_more = np.ones(len(order), np.bool_)
         changes_more[order[1:-1][followed[:-1] & followed[1:]]] = False
         if wanted is not None:
-            changes_more &= ~self._good | flags(pc.equal(self._groups, wanted))
+            changes_more &= ~good | flags(pc.equal(groups, wanted))
         return changes_more
 
     def _stretches(self, is_end: Flags) -> Ints:
@@ -193,7 +191,8 @@ class _Commits:
         )
         bounds = np.zeros((len(taken), 2), np.int64)
         bounds[self.places[order[ends]]] = np.stack([begins, ends], axis=1)
-        columns = [column[order] for column in (self._times, self._at, self._offsets)]
+        times, at = ints(self._rows.column("timestamp"), -1), ints(self._rows.column("offset"))
+        columns = [column[order] for column in (times, at, ints(self._columns["committed_offset"]))]
         for begin, end in bounds[taken].tolist():
             yield [*zip(*(column[begin:end].tolist() for column in columns), strict=True)] if begin < end else ()
 
