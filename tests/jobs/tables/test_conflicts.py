@@ -262,7 +262,7 @@ def test_what_asks_for_the_time_fits_the_columns_of_each_table(
 ) -> None:
     tables = Tables(spark, str(tmp_path))
     tables.check_lease = lambda *, ask=False: datetime.now(UTC) + HOUR
-    found = tables.commit(table, lambda: tables.there(table)._in_spark(few(table, [])))
+    found = tables.commit(table, lambda: tables.there(table)._in_spark(few(table, [])), adds=True)
     assert columns_of(found) == table.schema
 
 
