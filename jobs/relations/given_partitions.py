@@ -14,7 +14,7 @@ from coordinator_core.records import GROUP_LOG, Family
 from jobs.relations.topics import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, log_name
 from jobs.sources.printed.logs import OF_LINES
-from jobs.tables.reader import TableReader, Value, known_rows, known_tuples
+from jobs.tables.reader import TableReader, Value, found_once, known_rows, known_tuples
 
 IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
 """Matches a file in the folder of a log partition, as brokers name it."""
@@ -77,6 +77,7 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
     return dict(places)
 
 
+@found_once
 def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
     """Return which partitions of the logs of groups were given, and how many there are."""
     places, of_lines = given(tables).get(cluster, set()), numbered(tables, cluster)

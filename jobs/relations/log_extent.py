@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -98,7 +98,7 @@ class _Bounds(NamedTuple):
     has_transactions: bool
 
 
-def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str]) -> Extents:
+def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: Sequence[str]) -> Extents:
     """Return the partitions of these logs up to a moment.
 
     At the end of the log, ``log_ranges`` knows those of which nothing is missing. The others take a pass over the
@@ -151,7 +151,7 @@ def _add_empty(extents: Extents, tables: TableReader, cluster: str, moment: AsOf
         extents[place] = StoredLogExtent(asked=asked[place], gaps=LogGaps(asked[place] - 1, asked[place] - 1))
 
 
-def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics: list[str]) -> None:
+def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics: Sequence[str]) -> None:
     """Add to the gaps the records that may be about any group: their keys cannot be decoded."""
     for place, offset in last_unplaced(tables, cluster, topics, below_ends(extents)).items():
         extent = extents.get(place)
@@ -175,7 +175,7 @@ def has_transactions(tables: TableReader, cluster: str, place: Place, extent: St
     return next(rows, None) is not None
 
 
-def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extents, set[Place]]:
+def _whole(tables: TableReader, cluster: str, topics: Sequence[str]) -> tuple[Extents, set[Place]]:
     """Return the partitions of these logs of which no offset is missing, at their end; and the others."""
     given: dict[str, Value] = {"cluster": cluster, "topics": topics}
     ranges: dict[Place, list[Mapping[str, object]]] = {}
@@ -210,7 +210,7 @@ def _from_ranges(ranges: list[Row]) -> StoredLogExtent:
 
 
 def _examined(
-    tables: TableReader, cluster: str, moment: AsOf, topics: list[str], places: Iterable[Place] | None = None
+    tables: TableReader, cluster: str, moment: AsOf, topics: Sequence[str], places: Iterable[Place] | None = None
 ) -> Extents:
     """Return these partitions of the logs (None: all), from the positions of their records."""
     cuts = " ".join(f"WHEN {partition} THEN {end}" for partition, end in moment.offsets.items())

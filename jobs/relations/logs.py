@@ -26,7 +26,7 @@ from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS, log_name
-from jobs.tables.reader import Row, TableReader, known_rows
+from jobs.tables.reader import Row, TableReader, found_once, known_rows
 from jobs.tables.table import LOG_PARTITION, PLACED
 
 BLOCK: Final = 1 << 16
@@ -265,6 +265,7 @@ def without_times(tables: TableReader, cluster: str) -> list[str]:
     return [log_name(*place) for place in sorted(places)]
 
 
+@found_once
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
     """Return the offsets that these logs lack, but for those that compaction removed, and the unreadable records."""
     known = lost_before_records(tables, cluster, topics)
@@ -278,11 +279,13 @@ def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROU
     return replace(known, ranges=ranges)
 
 
+@found_once
 def ends_missing(tables: TableReader, cluster: str) -> dict[Place, StoredEnd]:
     """Return the log partitions that have to go on behind their last record."""
-    return missing_ends(tables, cluster, partial(lost_before_records, tables, cluster, [GROUP_LOG]))
+    return missing_ends(tables, cluster, partial(lost_before_records, tables, cluster, (GROUP_LOG,)))
 
 
+@found_once
 def lost_before_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
     """Return the same without what is lost behind the last record of each log partition: a later run may bring it."""
     lost = {

@@ -38,7 +38,7 @@ from jobs.relations.positions import stored_position
 from jobs.relations.settings import read_settings, settings_news_ms, snapshot_news
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
-from jobs.tables.reader import Row, TableReader, known_rows
+from jobs.tables.reader import Row, TableReader, found_once, known_rows
 from jobs.tables.row_reader import reader
 
 ABOUT_TOPICS: Final = f"FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND kind IN :kinds"
@@ -164,6 +164,7 @@ class _SeenLog(NamedTuple):
     begin: KeptSnapshot | None
 
 
+@found_once
 def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots, otherwise of lines of
     brokers' logs; None without all of these.
@@ -193,6 +194,7 @@ def stored_for_groups(tables: TableReader, cluster: str) -> TopicHistory | None:
     return history
 
 
+@found_once
 def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
     """Return what the tables tell of the topics: over which times, and what is missing; without their history."""
     seen = _seen_log(tables, cluster)

@@ -49,13 +49,13 @@ METADATA_TOPIC = LOG_TOPICS[Family.METADATA]
 FAMILIES = {topic: family for family, topic in LOG_TOPICS.items()}
 """The kind of log in each topic that can be decoded."""
 
-GROUP_TOPICS = [topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT)]
+GROUP_TOPICS = tuple(topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT))
 """The topics whose records change groups."""
 
-SHARE_TOPICS = [topic for topic, family in FAMILIES.items() if family is Family.SHARE]
+SHARE_TOPICS = tuple(topic for topic, family in FAMILIES.items() if family is Family.SHARE)
 """The topics with the state of share partitions."""
 
-REPLAYED_TOPICS = [*GROUP_TOPICS, *SHARE_TOPICS]
+REPLAYED_TOPICS = (*GROUP_TOPICS, *SHARE_TOPICS)
 """The topics whose records are folded to histories, by group."""
 
 KNOWN_TOPICS = frozenset(FAMILIES) | {""}

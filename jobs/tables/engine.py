@@ -144,6 +144,7 @@ class Engine:
         self._here = here
         self._through_spark = through_spark
         self._why: UnsupportedTableError | None = None
+        self.found: dict[object, Any] = {}
         self.limits = limits or EngineLimits()
 
     @cached_property

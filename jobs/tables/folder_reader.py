@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from jobs.tables.damage import check, check_log
 from jobs.tables.format import check_format
 from jobs.tables.opened import opened
-from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, with_names
+from jobs.tables.reader import KEPT_ANSWERS, KEPT_ROWS, Dialect, MissingTableError, Value, missing_table, with_names
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
@@ -46,7 +46,10 @@ class UnsupportedTableError(InputError):
 
 
 class FolderReader:
-    """Reads Delta tables with delta-rs and DataFusion. One snapshot of each table is read, the newest."""
+    """Reads Delta tables with delta-rs and DataFusion. One snapshot of each table is read, the newest.
+
+    So a small answer is kept: the same few rows are behind many questions.
+    """
 
     def __init__(self, location: str) -> None:
         self._is_local = "://" not in location
@@ -54,7 +57,9 @@ class FolderReader:
         self._engine = QueryBuilder()
         self._engine.execute(COMMENTS_DIFFER)
         self._engine.execute(THREADS.format(1))
+        self.found: dict[object, Any] = {}
         self._known: set[str] = set()
+        self._kept: dict[str, list[pa.RecordBatch]] = {}
         self._bytes = 0
 
     def exists(self, table: str) -> bool:
@@ -78,15 +83,27 @@ class FolderReader:
     def batches(self, sql: str, **values: Value) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a query as columns; see ``TableReader``. There is a batch, even of no rows."""
         text = with_names(sql, self._open, values, DIALECT)
+        if text in self._kept:
+            yield from self._kept[text]
+            return
         try:
             stream = self._engine.execute(text)
-            schema, has_some = pa.schema(stream.schema), False
+            first, rows = list[pa.RecordBatch](), 0
             for batch in stream:
-                has_some = True
-                yield pa.record_batch(batch)
-            if not has_some:
-                yield pa.RecordBatch.from_pylist([], schema)
-        except (DeltaError, OSError) as error:
+                part = pa.record_batch(batch)
+                rows += len(part)
+                if rows <= KEPT_ROWS:
+                    first.append(part)
+                yield part
+            if not first and not rows:
+                first.append(pa.RecordBatch.from_pylist([], pa.schema(stream.schema)))
+                yield first[0]
+            if rows <= KEPT_ROWS and len(self._kept) < KEPT_ANSWERS:
+                self._kept[text] = first
+        except Exception as error:
+            # A fault that shows while rows are read has no class of its own.
+            if type(error) is not Exception and not isinstance(error, (DeltaError, OSError)):
+                raise
             if self._is_local:
                 # delta-rs says only that a file is missing; which table is damaged, and what to run, is found in the
                 # folder.

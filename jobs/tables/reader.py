@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from coordinator_core.errors import InputError
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 Value = str | int | None | Sequence[str] | Sequence[int]
 """What an SQL text may be given: a text, a number, NULL, or a list for ``IN``."""
+
+KEPT_ROWS: Final = 100
+"""A reader keeps an answer of at most so many rows: the smallest question takes delta-rs 3 ms, and Spark a third of a
+second.
+"""
+KEPT_ANSWERS: Final = 1_000
+"""How many answers a reader keeps."""
 
 MOST_LISTED: Final = 5_000
 """Texts that a list in SQL has at most, where an engine has another way for more."""
@@ -49,7 +60,12 @@ Row = Mapping[str, Any]
 
 
 class TableReader(Protocol):
-    """Reads the tables at one location."""
+    """Reads the tables at one location, as they were when it opened each of them.
+
+    So what was found out through it holds as long as it does: ``found`` keeps that, see ``found_once``.
+    """
+
+    found: dict[object, Any]
 
     @property
     def location(self) -> str:
@@ -77,6 +93,22 @@ class TableReader(Protocol):
 
     def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query as ``rows`` does, but each as a tuple: for queries with many rows."""
+
+
+def found_once(find: Callable[Concatenate[TableReader, P], T]) -> Callable[Concatenate[TableReader, P], T]:
+    """Decorate what several answers through one reader rest on: the tables are asked once. Nobody may change it.
+
+    Its arguments but the reader are hashable.
+    """
+
+    @wraps(find)
+    def known(tables: TableReader, /, *asked: P.args, **named: P.kwargs) -> T:
+        key = (find, asked, *named.items())
+        if key not in tables.found:
+            tables.found[key] = find(tables, *asked, **named)
+        return cast("T", tables.found[key])
+
+    return known
 
 
 def known_rows(tables: TableReader, sql: str, **values: Value) -> Iterator[Row]:

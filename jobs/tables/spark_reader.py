@@ -17,19 +17,23 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
 from jobs.tables.conflicts import TableCommit
-from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, sql_name, sql_text, with_names
+from jobs.tables.reader import (
+    KEPT_ANSWERS,
+    KEPT_ROWS,
+    Dialect,
+    MissingTableError,
+    Value,
+    missing_table,
+    sql_name,
+    sql_text,
+    with_names,
+)
 from jobs.tables.spark_errors import one_line
 from jobs.tables.table import sql_type
 
 MISSING: Final = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
 """Spark's error conditions for a missing table."""
 
-
-KEPT_ROWS: Final = 100
-"""An answer of at most so many rows is kept: even the smallest question takes Spark a third of a second."""
-
-KEPT_ANSWERS: Final = 1000
-"""How many answers are kept."""
 
 DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode({})", numbers="sequence({})")
 
@@ -101,6 +105,7 @@ class SparkReader:
     def __init__(self, spark: SparkSession, location: str, given: Mapping[str, str] | None = None) -> None:
         self._spark = spark
         self._given = given or {}
+        self.found: dict[object, Any] = {}
         self._known: set[str] = set()
         self._kept: dict[str, list[Mapping[str, object]]] = {}
         self.location = location

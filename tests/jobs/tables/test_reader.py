@@ -15,7 +15,7 @@ from coordinator_core.errors import InputError
 from jobs.tables import folder_reader
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import FORMAT, FORMAT_VERSION
-from jobs.tables.reader import MissingTableError, can_open
+from jobs.tables.reader import MissingTableError, TableReader, can_open, found_once
 from jobs.tables.spark_reader import sent
 from tests.jobs.frames import assert_rows
 
@@ -43,6 +43,33 @@ def test_the_bytes_of_a_binary_column(tmp_path: Path) -> None:
 def test_no_rows_are_a_batch_with_the_types_of_the_columns(reader: FolderReader) -> None:
     (found,) = reader.batches("SELECT size, group_id FROM $groups WHERE size < 0")
     assert (found.num_rows, found.schema.names) == (0, ["size", "group_id"])
+
+
+def test_a_reader_keeps_what_is_small(tmp_path: Path, reader: FolderReader) -> None:
+    asked = "SELECT group_id FROM $groups WHERE size <= :most ORDER BY size"
+    small = list(reader.rows(asked, most=1))
+    assert next(reader.rows(asked, most=4))["group_id"] == "it's"  # not read to its end
+    for file in (tmp_path / "groups").glob("*.parquet"):
+        file.unlink()
+    assert list(reader.rows(asked, most=1)) == small == [{"group_id": "it's"}]
+    for most in (4, 2):
+        with pytest.raises(InputError, match="groups is damaged"):
+            list(reader.rows(asked, most=most))
+
+
+def test_what_was_found_out_holds_for_one_reader(tmp_path: Path, reader: FolderReader) -> None:
+    asked: list[str] = []
+
+    @found_once
+    def size_of(tables: TableReader, group_id: str) -> int:
+        asked.append(group_id)
+        ((size,),) = tables.tuples("SELECT size FROM $groups WHERE group_id = :group_id", group_id=group_id)
+        return int(size)
+
+    assert [size_of(reader, name) for name in ("it's", "$runs", "it's", "$runs")] == [1, 5, 1, 5]
+    assert asked == ["it's", "$runs"]
+    write_deltalake(tmp_path / "groups", pa.table({"group_id": ["it's"], "size": [7]}), mode="overwrite")
+    assert [size_of(tables, "it's") for tables in (reader, FolderReader(str(tmp_path)))] == [1, 7]
 
 
 def test_an_empty_list_equals_nothing(reader: FolderReader) -> None:
