@@ -116,6 +116,8 @@ class BrokerHistory:
         self._absences: list[BrokerAbsence] = []
         self._changes: list[BrokerChange] = []
         self._leaders: dict[tuple[str, int], list[Leadership]] = {}
+        self.led_again: dict[tuple[str, int], int | None] = {}
+        """Since when (ms) a partition of any topic has a leader that had none; None: it has none."""
         self._levels: dict[str, list[tuple[LogPosition, int]]] = {}
         self._supported: dict[str, LogPosition] = {}
         self.has_unseen_ends = False
@@ -206,13 +208,16 @@ class BrokerHistory:
             self._supported.setdefault(feature, at)
 
     def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:
-        """Note the leader of a partition; only those of coordinators' logs are kept.
+        """Note the leader of a partition; outside of the logs of coordinators only since when one has a leader again.
 
         ``epoch``: None where a record changes the leader and the epoch is the next one.
         """
+        place = topic, partition
+        if leader == NO_LEADER or self.led_again.get(place, 0) is None:
+            self.led_again[place] = None if leader == NO_LEADER else at.timestamp_ms
         if topic not in COORDINATED:
             return
-        led = self._leaders.setdefault((topic, partition), [])
+        led = self._leaders.setdefault(place, [])
         if epoch is None and led and led[-1].epoch is not None:
             epoch = led[-1].epoch + 1
         led.append(Leadership(at, topic, partition, leader, epoch))

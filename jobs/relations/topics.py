@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from coordinator_core.audit.folds.topic_lines import KINDS, topics_of_lines
 from coordinator_core.broker_log.all_files import Epoch, with_zones
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.cluster.broker_history import COORDINATED
+from coordinator_core.cluster.broker_history import COORDINATED, NO_LEADER
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import QUIET_MS, Snapshot, fold_metadata_log
@@ -115,11 +115,26 @@ COORDINATED_TOPICS: Final = f"topic_record.value.name IN ({', '.join(repr(name) 
 COORDINATED_IDS: Final = (
     f"SELECT topic_record.value.topicId FROM $cluster_records WHERE cluster = :cluster AND {COORDINATED_TOPICS}"
 )
-OF_COORDINATORS: Final = (
-    f"(record_type IN ({OF_BROKERS}) OR {COORDINATED_TOPICS} OR partition_record.value.topicId IN ({COORDINATED_IDS}) "
-    f"OR partition_change_record.value.topicId IN ({COORDINATED_IDS}))"
+LEADERLESS_IDS: Final = (
+    "SELECT coalesce(partition_change_record.value.topicId, partition_record.value.topicId) FROM $cluster_records "
+    f"WHERE cluster = :cluster AND (partition_change_record.value.leader = {NO_LEADER} "
+    f"OR partition_record.value.leader = {NO_LEADER})"
 )
-"""The records that say who coordinates groups: of brokers, and of the partitions of the logs of coordinators."""
+"""The topics of which a partition had no leader at some time."""
+OF_IDS: Final = " OR ".join(
+    f"{record}.value.topicId IN ({ids})"
+    for record, ids in (
+        ("partition_record", COORDINATED_IDS),
+        ("partition_change_record", COORDINATED_IDS),
+        ("topic_record", LEADERLESS_IDS),
+        ("partition_record", LEADERLESS_IDS),
+        ("partition_change_record", LEADERLESS_IDS),
+    )
+)
+OF_COORDINATORS: Final = f"(record_type IN ({OF_BROKERS}) OR {COORDINATED_TOPICS} OR {OF_IDS})"
+"""The records that say who coordinates groups: of brokers, and of the partitions of the logs of coordinators; and of
+the topics that were without a leader.
+"""
 OF_GROUPS: Final = (
     f"({OF_COORDINATORS} OR (record_type = {MetadataRecordType.CONFIG.value} "
     f"AND config_record.value.resourceType = {GROUP_RESOURCE}))"

@@ -96,12 +96,7 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
             f"{again} of {ended} deliveries of {topic} ({share}%) were of records delivered before, up to {most} "
             f"times: released, or the lock timed out"
         )
-        at = [
-            redelivery
-            for delivery in deliveries
-            for redelivery in (delivery.first_redelivery, delivery.last_redelivery)
-            if redelivery is not None
-        ]
+        at = [each for row in deliveries for each in (row.first_redelivery, row.last_redelivery) if each is not None]
         yield history.finding(
             FindingKind.SHARE_REDELIVERED,
             again,
@@ -118,6 +113,7 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Share partitions that do not advance, although a member has had them since before their last write.
 
     A member that comes takes what waits at once: what it does not take was deleted meanwhile, which is not written.
+    While the partition or its state has no leader nothing is delivered; to fetch from a new leader writes its epoch.
     No more than a notice where offsets without a state are all that holds a share partition up: a member may be at
     work on them, and renew its lock (KIP-1222), or they have no record.
     """
@@ -127,14 +123,16 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         row = delivery.current
         if row is None or history.lost.as_known(row) is not row:
             continue
-        held_ms = held.get((row.topic_id, row.partition))
-        away = history.topics.away.get((SHARE_LOG, row.since.partition), ())
-        if held_ms is None or held_ms > row.since.timestamp_ms or (away and away[-1].until is None):
+        held_ms, at_end = held.get((row.topic_id, row.partition)), history.topics
+        places = (delivery.topic or row.topic_id, row.partition), (SHARE_LOG, row.since.partition)
+        led_ms = [at_end.led_again.get(place, 0) for place in places]
+        if held_ms is None or held_ms > row.since.timestamp_ms or None in led_ms:
             continue
+        held_ms = max(held_ms, *(each_ms or 0 for each_ms in led_ms))
         since = _stalled_since(row, held_ms, history.shares_ms, limits.share_stalled_ms)
         if since is None:
             continue
-        idle = history.shares_ms - max(since.timestamp_ms, held_ms)
+        idle = history.shares_ms - (since_ms := max(since.timestamp_ms, held_ms))
         standstill = "nothing was written" if since == row.since else "the first unsettled offset stays"
         is_sure = row.available if since == row.since else not row.unknown
         detail = (
@@ -143,6 +141,8 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         )
         if locked := _locked(row):
             detail += f"; {counted(locked, 'offset')} in the hands of members, or without a record (compaction)"
+        if not at_end.reach.covers(since_ms, since_ms + limits.share_stalled_ms):
+            detail += "; or it has no leader: the metadata log, which would show it, does not reach so far"
         yield history.finding(
             FindingKind.SHARE_STALLED,
             idle,
@@ -163,7 +163,7 @@ def _stalled_since(row: SharePartitionRow, held_ms: int, now_ms: int, limit_ms: 
     """
     since, shown = row.since, row.next_offset_shown
     waits = row.available or _locked(row)
-    if waits and now_ms - since.timestamp_ms >= limit_ms:
+    if waits and now_ms - max(since.timestamp_ms, held_ms) >= limit_ms:
         return since
     blocked_ms = since.timestamp_ms - max(shown.timestamp_ms, held_ms)
     return shown if (waits or row.archiving) and blocked_ms >= limit_ms else None
@@ -225,11 +225,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     }
     # In any phase: state that is still being deleted is not left over.
     known = {row.topic_id for row in history.initializations if row.is_open}
-    states = {
-        (delivery.topic_id, delivery.partition): delivery
-        for delivery in history.deliveries
-        if delivery.current is not None
-    }
+    states = {(each.topic_id, each.partition): each for each in history.deliveries if each.current is not None}
     missing = [
         row
         for unit, row in initialized.items()
@@ -277,12 +273,8 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
         number = log_partition_of(history.group_id, count) if count else -1
         last_ms = history.share_logs.groups_ms.get(number)
         return last_ms is not None and last_ms >= delivery.began.timestamp_ms
-    ends = [
-        initialization.until
-        for initialization in history.initializations
-        if initialization.until is not None and initialization.topic_id == row.topic_id
-    ]
-    gone_ms = max((at.timestamp_ms for at in ends), default=0)
+    ends = (each.until for each in history.initializations if each.topic_id == row.topic_id)
+    gone_ms = max((at.timestamp_ms for at in ends if at is not None), default=0)
     # Brokers of 4.0 (early access) record with a share group neither the partitions that have state nor a hash.
     has_hash = [epoch.metadata_hash is not None for epoch in history.epochs if epoch.group_type == GroupType.SHARE]
     is_seen = bool(history.initializations) or (bool(history.epochs) and any(has_hash or [True]))

@@ -58,6 +58,7 @@ class TopicsAtEnd(NamedTuple):
     ``settings``: what is set for each group itself; ``snapshots``: what snapshots show of the brokers' settings.
     ``earlier``: the numbers of partitions before.
     ``levels``: the bounds of ``metadata.version`` among the brokers; None: not known.
+    ``led_again``: that of ``BrokerHistory``.
     """
 
     partitions: Mapping[str, int] = MappingProxyType({})
@@ -69,6 +70,7 @@ class TopicsAtEnd(NamedTuple):
     snapshots: SnapshotSettings = NO_SNAPSHOTS
     earlier: EarlierCounts = MappingProxyType({})
     levels: Levels | None = None
+    led_again: Mapping[tuple[str, int], int | None] = MappingProxyType({})
 
     @classmethod
     def of(cls, topics: TopicHistory | None, reach: TopicReach | None = None) -> TopicsAtEnd:
@@ -83,6 +85,7 @@ class TopicsAtEnd(NamedTuple):
             settings=topics.settings_of_groups(),
             snapshots=topics.snapshots,
             levels=topics.broker_levels(None),
+            led_again=brokers.led_again,
         )
         return at_end.counted(
             CountedLife(

@@ -112,6 +112,8 @@ def test_each_change_of_the_leader_has_a_new_epoch():
     assert [(each.leader, each.epoch) for each in brokers.leaders(GROUP_LOG, 0)] == [(1, 0), (-1, 1), (2, 2), (2, 3)]
     assert brokers.partitions(GROUP_LOG) == [0]
     assert brokers.leaders("t", 0) == []
+    assert brokers.led_again == {(GROUP_LOG, 0): brokers.leaders(GROUP_LOG, 0)[2].at.timestamp_ms}
+    assert log.batch(change(B, 0, leader=-1)).history().brokers.led_again["t", 0] is None
     last = brokers.leaders(GROUP_LOG, 0)[-1].at.timestamp_ms
     assert not brokers.is_led_anew(GROUP_LOG, 0, last - 1, last), "the same broker goes on"
 

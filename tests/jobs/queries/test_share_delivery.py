@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from tests.commands import rows_of_command, run_command, text_of_command
 from tests.core.groups.share_delivery import RECORDING, known_lines
+from tests.matrix.answers import questions
+from tests.matrix.sources import Files, StoredTables, ThisProcess
 
 LOGS = RECORDING / "logs"
 
@@ -75,10 +78,12 @@ def _phases(partitions: Sequence[int]) -> list[tuple[int, str, int]]:
 
 
 def test_a_consumer_that_holds_records_and_does_nothing_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
-    """s1 of group slow took 8 records of mail-0 and never polled again; the recording lasts for 234 s."""
-    monkeypatch.setenv("COORDINATOR_AUDIT_FINDINGS__SHARE_STALLED_MS", "120000")
-    (row,) = [row for row in printed("findings") if row["kind"] == "share_stalled"]
-    assert (row["group_id"], row["subject"]) == ("slow", "mail-0")
+    """s1 of group slow took 8 records of mail-0 and never polled again. The recording lasts for 234 s; 46 s before its
+    end the broker was back that had been killed, and led mail-0 again.
+    """
+    monkeypatch.setenv("COORDINATOR_AUDIT_FINDINGS__SHARE_STALLED_MS", "40000")
+    (row,) = [row for row in printed("findings") if (row["kind"], row["group_id"]) == ("share_stalled", "slow")]
+    assert (row["subject"], row["value"] // 1000) == ("mail-0", 46)
     assert "offset 0 blocks it, 8 records wait for the next delivery" in row["detail"]
 
 
@@ -158,3 +163,28 @@ def test_another_delivery_limit() -> None:
     assert {**actual, "history": None} == {**same, "history": None}
     result = run_command("whatif", "warehouse", "--delivery-limit", "1", "--log", LOGS)
     assert result.exit_code == 2
+
+
+OUTAGE = """
+lasts: 12m
+cluster: {partitions: 1, share_partitions: 1, outages: [{at: 4m, broker: 2, lasts: 1h}]}
+topics: {orders: {partitions: 3, rate: 5}}
+groups:
+  shares: {type: share, topics: [orders], members: 2, commits: {every: 2s}, delivery: {releases: 0.3}}
+"""
+
+
+def test_a_share_partition_that_its_broker_took_away_does_not_stall(tmp_path: Path) -> None:
+    """Broker 2 alone has orders-0. Without the metadata log nothing tells so, which the finding says."""
+    scenario, logs = tmp_path / "outage.yaml", tmp_path / "logs"
+    scenario.write_text(OUTAGE)
+    assert run_command("simulate", scenario, "--seed", "3", "--out", logs).exit_code == 0
+    question = questions(["shares"], "shares", [])["findings"]
+    tables = StoredTables(ThisProcess(), tmp_path / "tables", [[logs]])
+    of_files, of_tables = Files([logs]).ask(question), tables.ask(question)
+    assert of_tables.rows == of_files.rows
+    assert {row["kind"] for row in of_files.rows} == {"share_archived", "share_redelivered"}
+    shutil.rmtree(logs / "__cluster_metadata-0")
+    (row,) = (row for row in printed("findings", logs=logs) if row["kind"] == "share_stalled")
+    assert "nothing was written for 8 min" in row["detail"]
+    assert "or it has no leader" in row["detail"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory, ShareLogs
 from coordinator_core.audit.group_audit import ShareAudit
-from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
@@ -22,7 +23,7 @@ from coordinator_core.records import GROUP_LOG, SHARE_LOG, AnyRecord, RecordType
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
 from tests.core.builders import GroupLog
-from tests.core.known_topics import at_end
+from tests.core.known_topics import EVERYWHEN, at_end
 from tests.core.share_log import TOPIC_ID, ShareLog
 from tests.core.whole_log import fold
 
@@ -135,12 +136,13 @@ def stalls(
     now_ms: int,
     *,
     assigned: int | None = 1,
-    away: CoordinatorAway | None = None,
+    led_again: Mapping[tuple[str, int], int | None] = MappingProxyType({}),
     lost: int = 0,
+    reach: TopicReach = EVERYWHEN,
 ) -> list[FindingRow]:
     """``assigned``: since which second a member has the share partition; ``lost``: an offset behind the log's end."""
     held = [] if assigned is None else [assignment("m1", 0, at(assigned), group_type="SHARE", topic_id=TOPIC_ID)]
-    topics = at_end(PARTITIONS)._replace(away={} if away is None else {(SHARE_LOG, 0): (away,)})
+    topics = at_end(PARTITIONS)._replace(led_again=led_again, reach=reach)
     missing = LostRecords({(SHARE_LOG, 0): [(lost, lost)]} if lost else {})
     logs = ShareLogs({0: now_ms}, frozenset((0,)))
     history = GroupHistory.gather("g", now_ms, [*share_rows(records), *held], topics, logs, missing)
@@ -204,11 +206,22 @@ def test_what_waits_while_no_member_can_take_it_is_no_stall() -> None:
     """
     log = ShareLog()
     records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 5, 0, 2)], 4)]
-    gone = CoordinatorAway(SHARE_LOG, 0, 1, at(2), None, is_planned=False)
     now_ms = 60 * MINUTE
-    assert len(stalls(records, now_ms)) == len(stalls(records, now_ms, away=gone._replace(until=at(9)))) == 1
-    assert stalls(records, now_ms, assigned=2) == stalls(records, now_ms, away=gone) == []
-    assert stalls(records, now_ms, lost=2) == []
+    assert len(stalls(records, now_ms)) == 1
+    assert stalls(records, now_ms, assigned=2) == stalls(records, now_ms, lost=2) == []
+
+
+@pytest.mark.parametrize("place", [(TOPIC_ID, 0), (SHARE_LOG, 0)], ids=["the partition", "its state"])
+def test_a_share_partition_stalls_only_while_it_and_its_state_have_a_leader(place: tuple[str, int]) -> None:
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 5, 0, 2)], 4)]
+    now_ms, back_ms = 60 * MINUTE, 55 * MINUTE
+    assert stalls(records, now_ms, led_again={place: None}) == []
+    (row,) = stalls(records, now_ms, led_again={place: back_ms, ("other", 0): None})
+    assert (row.value, stalls(records, now_ms, led_again={place: back_ms + 1})) == (5 * MINUTE, [])
+    assert "or it has no leader" not in row.detail
+    (row,) = stalls(records, now_ms, reach=NO_REACH)
+    assert row.detail.endswith("; or it has no leader: the metadata log, which would show it, does not reach so far")
 
 
 def test_offsets_of_an_aborted_transaction_block_nothing() -> None:
