@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
-from coordinator_core.audit.findings.resets import MORE_REWINDS, cut_text, taken_by_turns
+from coordinator_core.audit.findings.resets import MORE_REWINDS, EmptyTimes, cut_text, taken_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commits import PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
@@ -44,8 +44,9 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     what was committed before the move, or by a member that had lost the partition.
 
     A member goes back to offsets of its own, too, where its requests overtake each other, and goes on with the next.
+    What goes back while the group has no members is a reset, however soon after its last rebalance.
     """
-    takers, turns = _takers(history), taken_by_turns(history, limits)
+    takers, turns, empty = _takers(history), taken_by_turns(history, limits), EmptyTimes(history.epochs, history.lost)
     by_rebalance: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
@@ -55,7 +56,7 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             continue
         # Brokers before 4.1 record no topic id: a commit of before a topic was made again looks like one of it.
         begins = [] if commit.topic_id is not None else history.topics.begins_of(commit.topic)
-        for rewind in commit.rewinds:
+        for rewind in (each for each in commit.rewinds if not empty.proven_at(each.at)):
             ages = (rewind.at.timestamp_ms - begin_ms for begin_ms in begins)
             if any(-CLOCK_TOLERANCE_MS <= age <= limits.rewind_window_ms + CLOCK_TOLERANCE_MS for age in ages):
                 continue

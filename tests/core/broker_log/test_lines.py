@@ -154,7 +154,7 @@ MESSAGES = [
         (EventKind.CONVERSION_REFUSED, "g", None, None, "the group migration is disabled", None),
     ),
     (
-        "Scheduling unloading of metadata for __consumer_offsets-3 with epoch OptionalInt[4]",
+        "Started unloading metadata for __consumer_offsets-3 with epoch OptionalInt[4].",
         (EventKind.COORDINATOR_UNLOADED, None, None, 4, None, None),
     ),
     (
@@ -163,7 +163,8 @@ MESSAGES = [
         (EventKind.COORDINATOR_LOADED, None, None, 3, None, 5),
     ),
     (
-        "Scheduling unloading of offsets and group metadata from __consumer_offsets-45",
+        "Finished unloading __consumer_offsets-45 for coordinator epoch Some(3). Removed 0 cached offsets and 2 cached "
+        "groups.",
         (EventKind.COORDINATOR_UNLOADED, None, None, None, None, None),
     ),
     (
@@ -171,6 +172,20 @@ MESSAGES = [
         (EventKind.WRITE_FAILED, None, None, None, "this broker is no longer the leader of the partition", None),
     ),
 ]
+
+
+NEVER_SERVED = [
+    "Scheduling unloading of metadata for __consumer_offsets-3 with epoch OptionalInt[4]",
+    "Ignored unloading metadata for __consumer_offsets-3 in epoch OptionalInt[4] since metadata was never loaded.",
+    "Scheduling unloading of offsets and group metadata from __consumer_offsets-3",
+    "Finished unloading __consumer_offsets-3. Removed 0 cached offsets and 0 cached groups.",
+]
+"""What a broker writes, among others, that becomes a follower of a log partition whose groups it never coordinated."""
+
+
+@pytest.mark.parametrize("message", NEVER_SERVED)
+def test_a_broker_that_never_served_the_groups_is_not_away(message: str) -> None:
+    assert list(events(f"[2026-11-23 14:25:07,123] INFO {CONTEXT}{message} ({LOGGER})", "server.log", 7)) == []
 
 
 @pytest.mark.parametrize(("message", "said"), MESSAGES)

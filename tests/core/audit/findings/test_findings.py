@@ -642,9 +642,15 @@ def test_partitions_of_a_settled_group_that_nobody_has() -> None:
 def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
     taken = at(20)
     held = [assignment("a", 0, at(2), at(19)), assignment("b", 0, taken)]
-    parts = {"assignments": held, "rebalances": [rebalance(3, at(18), finished=taken)]}
-    (row,) = found(FindingKind.OFFSETS_REWOUND, commits=[commits(rewinds=(Rewind(at(25), 90, 40),))], **parts)
+    there = epoch(3, at(18), members=("a", "b"))
+    parts = {"assignments": held, "rebalances": [rebalance(3, at(18), finished=taken)], "epochs": [there]}
+    soon = [commits(rewinds=(Rewind(at(25), 90, 40),))]
+    (row,) = found(FindingKind.OFFSETS_REWOUND, commits=soon, **parts)
     assert (row.value, row.evidence) == (50, (at(18), at(25)))
+    # All members left meanwhile, and an administrator reset the offsets at once.
+    left = [there._replace(ended=at(22)), epoch(4, at(22), members=())]
+    assert found(FindingKind.OFFSETS_REWOUND, commits=soon, **parts | {"epochs": left}) == []
+    assert len(found(FindingKind.OFFSETS_RESET, commits=soon, epochs=left)) == 1
     late = [commits(rewinds=(Rewind(at(500), 90, 40),))]
     assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
     # What the new owner itself had committed since: its requests overtook each other.
@@ -662,6 +668,7 @@ def test_a_rewind_names_the_member_that_committed_and_had_lost_the_partition() -
     """franz-go writes its member id as metadata of its commits."""
     held = [assignment("a", 0, at(2), at(19)), assignment("b", 0, at(20)), assignment("b", 1, at(20))]
     parts = {"assignments": held, "rebalances": [rebalance(3, at(18), finished=at(20))], "memberships": MEMBERS}
+    parts["epochs"] = [epoch(3, at(18), members=("a", "b"))]
 
     def detail(*of: PartitionCommits) -> str:
         (row,) = found(FindingKind.OFFSETS_REWOUND, commits=list(of), **parts)

@@ -225,6 +225,7 @@ def rewound(kind: Kind) -> Parts:
     return {
         "assignments": [*kind.held("a", 0, at(2), at(19)), *kind.held("b", 0, at(20))],
         "rebalances": [kind.rebalance(3, at(18), finished=at(20))],
+        "epochs": [kind.epoch(3, at(18), members=("a", "b"))],
         "commits": [commits(rewinds=(Rewind(at(25), 90, 40),))],
     }
 
