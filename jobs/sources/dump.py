@@ -33,11 +33,11 @@ from jobs.sources.files import (
     numbered,
     refuse_empty_files,
 )
-from jobs.sources.parquet_source import ParquetReader, parquet_below
-from jobs.sources.parquet_source import lacks_positions as lacks_positions_of_parquet
 from jobs.sources.printed import json_lines
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import lacks_positions
+from jobs.sources.printed.parquet_source import ParquetReader, parquet_below
+from jobs.sources.printed.parquet_source import lacks_positions as lacks_positions_of_parquet
 from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, is_split
 from jobs.tables import tasks
 from jobs.tables.engine import Session, runs_steps, started
@@ -204,7 +204,7 @@ def _open(
     if dump_format is DumpFormat.SEGMENTS:
         return _open_segments(session, files, topic, topics, warn)
     if dump_format is DumpFormat.JSON_LINES:
-        listed = [file for path in files for file in files_below(path) if file == path or _is_json_lines(file)]
+        listed = [file for path in files for file in files_below(path) if file == path or _holds_json(file)]
         source = JsonLinesReader(listed, frozenset(topics))
         # A process that reads the dump itself finds out by itself what Spark finds here.
         load = _frame(session, source)
@@ -296,8 +296,8 @@ def format_of(path: str) -> DumpFormat:
 
 def _format_of_printed(path: str) -> DumpFormat:
     """Return how the printed records below a folder are read: JSON in which all have positions in Spark's tasks."""
-    json_lines = list(filter(_is_json_lines, files_below(path)))
-    is_placed = json_lines and not any(lacks_positions(file) for file in json_lines if is_printed(file))
+    printed = list(filter(is_printed, files_below(path)))
+    is_placed = printed and all(_is_json_lines(file) and not lacks_positions(file) for file in printed)
     return DumpFormat.JSON_LINES if is_placed else DumpFormat.SEGMENTS
 
 
@@ -321,6 +321,11 @@ def _is_json(path: str) -> bool:
 
 def _is_json_lines(path: str) -> bool:
     return path.removesuffix(".gz").endswith(JSON_LINES_SUFFIXES)
+
+
+def _holds_json(path: str) -> bool:
+    """Return whether a file of a folder is one of JSON lines, and has records."""
+    return _is_json_lines(path) and is_printed(path)
 
 
 class JsonLinesReader(NamedTuple):

@@ -20,6 +20,7 @@ from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, DamageKind, ReadAt
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.value_times import ValueTimes, lack_times
+from jobs.sources import packed
 from jobs.sources.archives import cut_at, is_archive, members, read_member
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.file_kinds import kind_of
@@ -242,7 +243,8 @@ def find_logs(
                 warn(f"{file}: left out, as there are segments beside it: name it to read it")
         except OSError as error:
             kind = GoneError if isinstance(error, FileNotFoundError) else InputError
-            raise kind(f"{path or 'an empty path'}: {error.strerror or error}") from None
+            where = error.filename or path or "an empty path"
+            raise kind(f"{where}: {error.strerror or error}") from None
         if not logs and not printed:
             _note_others(path, left_out)
             there = "".join(f"; {line}" for line in left_out.lines(all_of_it=True))
@@ -364,6 +366,8 @@ class FileFilter:
         return cls(frozenset(copies.get(topic, topic) for topic, *_ in named), suffixes, copies)
 
     def __contains__(self, file: PurePosixPath) -> bool:
+        if file.name.startswith("."):  # what macOS, rsync and editors put beside a file: it may have the same end
+            return False
         folder = self.folder_of(file)
         if folder is None:
             is_leftover = LEFTOVER.fullmatch(file.parent.name) is not None
@@ -456,7 +460,7 @@ def _logs_in_archive(path: str, wanted: FileFilter, left_out: LeftBeside, warn: 
             left_out.note(place, wanted.topics)
             others.append(member)
     for member in others[:MOST_LOOKED_AT]:
-        left_out.note_contents(member.name, read_member(path, member.name)(0, HEAD_BYTES))
+        left_out.note_contents(member.name, read_member(path, member.name)(0, packed.HEAD_BYTES))
     if (last := cut_at(path)) is not None:
         warn(f"{path}: the archive is cut within {last}: folders before it are read, and the rest is missing")
 

@@ -22,7 +22,8 @@ from pyspark.sql.types import (
 
 from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import SCHEMA
-from jobs.sources.parquet_source import READ, TIMESTAMP_TYPES, parquet_below
+from jobs.sources.printed.parquet_source import READ, TIMESTAMP_TYPES, parquet_below
+from jobs.sources.printed.printed_rows import HEX, HEX_DIGITS, MICROS, NANOS, SECONDS, known_names
 from jobs.tables.spark_errors import one_line
 from jobs.tables.spark_reader import spark_types
 
@@ -70,26 +71,27 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
     Raises:
         InputError: the column ``key`` or ``value`` is missing or not binary.
     """
-    types = {field.name: field.dataType for field in rows.schema.fields}
+    # Spark finds a column in whatever case it is named.
+    types = dict(zip(known_names(rows.columns), (field.dataType for field in rows.schema.fields), strict=True))
     for wanted in ("key", "value"):
         known_type = types.get(wanted)
         if known_type is None:
             raise InputError(f"{name}: column '{wanted}' is missing (columns: {', '.join(types) or 'none'})")
-        if not isinstance(known_type, BinaryType):
-            raise InputError(f"{name}: column '{wanted}' must be binary, not {known_type.typeName()}")
+        if not isinstance(known_type, BinaryType | StringType):
+            raise InputError(f"{name}: column '{wanted}' must be binary or base64, not {known_type.typeName()}")
     # One without the other names no place in a log.
     positioned = "partition" in types and "offset" in types
     known: dict[str, Column] = {
         "log_topic": F.coalesce(F.col("topic"), F.lit(topic)) if "topic" in types else F.lit(topic),
         "kind": F.lit("record"),
-        "key": F.col("key"),
-        "value": F.col("value"),
+        "key": _bytes("key", types["key"]),
+        "value": _bytes("value", types["value"]),
         "outcome": F.lit("unknown"),
         "source": F.col("_metadata.file_path"),
         "extra": _extra(types),
     }
     if positioned:
-        known |= {"log_partition": F.col("partition").cast("int"), "log_offset": F.col("offset").cast("long")}
+        known |= {"log_partition": _whole("partition").cast("int"), "log_offset": _whole("offset")}
     else:
         known["place"] = F.col("_metadata.row_index") + 1
     if "timestamp" in types:
@@ -98,7 +100,7 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
         is_name = isinstance(types["timestampType"], StringType)
         number = F.col("timestampType").cast("int")
         known["timestamp_type"] = F.col("timestampType") if is_name else F.get(F.lit([*TIMESTAMP_TYPES]), number)
-    if "headers" in types:
+    if isinstance(types.get("headers"), ArrayType | MapType):
         known["headers"] = F.col("headers").cast(spark_types(SCHEMA)["headers"].dataType)
     columns = [
         known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in spark_types(SCHEMA)
@@ -112,7 +114,34 @@ def _millis(data_type: DataType) -> Column:
         return F.unix_millis("timestamp")
     if isinstance(data_type, TimestampNTZType):  # via text: a cast would interpret it in the session's time zone
         return F.unix_millis(F.concat(F.col("timestamp").cast("string"), F.lit("Z")).cast("timestamp"))
-    return F.col("timestamp").cast("long")
+    if isinstance(data_type, StringType):
+        return F.coalesce(_scaled("try_cast(timestamp as long)"), F.unix_millis(F.to_timestamp("timestamp")))
+    return _scaled("cast(timestamp as long)")
+
+
+def _scaled(number: str) -> Column:
+    """Return an expression of a number as ``printed_rows.millis`` does."""
+    return F.expr(
+        f"case when {number} < 0 then null when {number} between {SECONDS} and {10 * SECONDS - 1} then {number} * 1000 "
+        f"when {number} >= {NANOS} then {number} div 1000000 when {number} >= {MICROS} then {number} div 1000 "
+        f"else {number} end"
+    )
+
+
+def _whole(name: str) -> Column:
+    """Return whole numbers, also those that are stored as texts or with fractions of 0; -1: there is none."""
+    number = F.col(name).cast("long")
+    return F.when(number >= 0, number)
+
+
+def _bytes(name: str, data_type: DataType) -> Column:
+    """Return a key or value as bytes: it is, or is text in base64 (see ``printed_rows.from_base64``)."""
+    if isinstance(data_type, BinaryType):
+        return F.col(name)
+    # What has no nulls writes a tombstone as an empty text: no value of these logs is empty.
+    decoded = F.when(F.col(name) != "", F.to_binary(name, F.lit("base64")))
+    complaint = F.raise_error(F.lit(f"column '{name}': {HEX_DIGITS}"))
+    return F.when(F.col(name).rlike(HEX.pattern), complaint).otherwise(decoded)
 
 
 def _extra(types: dict[str, DataType]) -> Column:

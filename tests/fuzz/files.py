@@ -30,7 +30,7 @@ from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.settings import load
 from jobs.sources.log_reader import LogRow
-from jobs.sources.parquet_source import READ
+from jobs.sources.printed.parquet_source import READ
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.new_rows import LogPlace, NewRows
 from jobs.watch.state_file import StateFile

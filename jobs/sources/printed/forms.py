@@ -11,17 +11,22 @@ from typing import Final, NamedTuple
 from coordinator_core.errors import InputError
 from jobs.sources.bounded_text import lines_of
 from jobs.sources.file_kinds import begins_with_batch
-from jobs.sources.packed import head_of
+from jobs.sources.packed import HEAD_BYTES, head_of
 from jobs.sources.printed import console_text, dump_log, json_lines, sink_files
 from jobs.sources.printed.printed_rows import Row, damaged
 
 
 class Form(NamedTuple):
-    """A form: what it is called, what its first bytes match, and how it is read."""
+    """A form: what it is called, what its first bytes match and, if they are all of a file, have; how it is read."""
 
     name: str
     begins: re.Pattern[bytes]
     read: Callable[[str], Iterator[Row]]
+    has: re.Pattern[bytes] = re.compile(b"")
+
+    def fits(self, head: bytes) -> bool:
+        """Return whether a file that begins with these bytes, ``HEAD_BYTES`` if it has more, is of this form."""
+        return bool(self.begins.match(head) and (len(head) >= HEAD_BYTES or self.has.search(head)))
 
 
 def _up_to_damage(rows: Iterator[Row]) -> Iterator[Row]:
@@ -35,6 +40,12 @@ def _up_to_damage(rows: Iterator[Row]) -> Iterator[Row]:
         yield damaged(b"", str(error), row["place"] + 1) | place
 
 
+def _parquet_rows(path: str) -> Iterator[Row]:
+    from jobs.sources.printed.parquet_source import parquet_rows  # not at the top: most runs read no Parquet
+
+    return parquet_rows(path)
+
+
 LOGGED: Final = rb"(?:(?:SLF4J|log4j|WARNING|OpenJDK|Picked up|\[\d{4}-|Processed a total)[^\n]*\n)*"
 """Lines that Kafka's tools may write before their output."""
 
@@ -46,8 +57,8 @@ DUMPED: Final = (
     rb"|baseOffset: \d+ lastOffset: \d|\|? ?offset: \d+ (?:position|CreateTime|LogAppendTime|isValid|keySize))"
 )
 
-OVER_LINES: Final = rb'\s*"(?:key|value|payload|headers|metadata|topic|partition|offset|timestamp|tstype|ts)"\s*:'
-"""The first field of a record that is printed over many lines; other files of JSON are printed so, too."""
+KEY: Final = re.compile(rb'"key"\s*:', re.IGNORECASE)
+"""What the first bytes of records as JSON have, unless the first record fills them; other files of JSON lie beside."""
 
 FORMS: Final = (
     Form(
@@ -55,22 +66,20 @@ FORMS: Final = (
         re.compile(QUOTED + DUMPED, re.IGNORECASE),
         lambda path: _up_to_damage(dump_log.rows(lines_of(Path(path)), path)),
     ),
-    Form(
-        "records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{(?:(?!\s*\n)|" + OVER_LINES + rb")"), json_lines.read
-    ),
+    Form("records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{"), json_lines.read, KEY),
     Form(
         "output of Kafka's console formatters",
         re.compile(LOGGED + rb"(?:\[[^\n]*,[a-zA-Z0-9._-]+,\d+\]::|[^\n]*::(?:GroupMetadata\(|NULL))"),
         lambda path: _up_to_damage(console_text.rows(lines_of(Path(path)))),
     ),
-    Form("a Parquet file", re.compile(rb"PAR1"), sink_files.parquet_rows),
+    Form("a Parquet file", re.compile(rb"PAR1"), _parquet_rows),
     Form("an Avro file", re.compile(rb"Obj\x01"), sink_files.avro_rows),
 )
 
 
 def form_of(head: bytes) -> Form | None:
     """Return the form of a file that begins with these bytes; None: of none."""
-    return None if begins_with_batch(head) else next((form for form in FORMS if form.begins.match(head)), None)
+    return None if begins_with_batch(head) else next((form for form in FORMS if form.fits(head)), None)
 
 
 def read(path: str) -> Iterator[Row]:

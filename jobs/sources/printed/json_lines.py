@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from io import BufferedReader
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,16 @@ from coordinator_core.wire.kafka_text import printed_key, printed_value
 from jobs.sources.bounded_text import MOST_LINE_BYTES, PIECE, json_value
 from jobs.sources.file_kinds import FORMATTERS
 from jobs.sources.packed import DAMAGED, opened
-from jobs.sources.printed.printed_rows import PrintedPlace, Row, damaged, integer, place_of
+from jobs.sources.printed.printed_rows import (
+    PrintedPlace,
+    Row,
+    damaged,
+    from_base64,
+    integer,
+    known_names,
+    millis,
+    place_of,
+)
 
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
@@ -36,6 +46,8 @@ POSITIONS: Final = ("topic", "partition", "offset", "timestamp")
 
 AROUND: Final = b" \t\r\n,[]"
 """What may stand before and behind an object that is an element of a list."""
+
+WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 
 END: Final = re.compile(rb'\n|(?<=\})(?=\{"key":)')
 """The end of a record: of its line, or the beginning of the next one. No text within JSON has such quotes."""
@@ -154,14 +166,16 @@ def parse(line: bytes, named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B0
 def row_of(record: dict[str, object], named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B008
     """Return a record with these fields as a row; bytes are base64, or bytes. Raises as ``parse``."""
     if "key" not in record:
-        raise InputError("field 'key' is missing")
+        record = dict(zip(known_names(record), record.values(), strict=True))
+    if "key" not in record:
+        raise InputError(f"field 'key' is missing (fields: {', '.join(record)[:80] or 'none'})")
     if isinstance(record["key"], dict):
         return _printed(record)
     record = _with_position(record, named)
     row: Row = {
         "log_topic": _topic(record),
         **_position(record),
-        "timestamp_ms": _timestamp(record.get("timestamp", record.get("ts"))),
+        "timestamp_ms": time_ms(record.get("timestamp", record.get("ts"))),
         "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),
         "kind": "record",
         "key": _bytes(record, "key"),
@@ -232,25 +246,38 @@ def _bytes(record: dict[str, object], name: str) -> bytes | None:
     if not isinstance(text, str):
         raise InputError(f"{name}: expected base64 text, not {json.dumps(text)[:40]}")
     try:
-        return b64decode(text, validate=True)
-    except ValueError as error:
+        # What has no nulls writes a tombstone as an empty text: no value of these logs is empty.
+        return from_base64(text, name) or None
+    except InputError as error:
         if "tstype" in record:
             raise InputError(f"{name}: kcat prints bytes as text, which loses some: {FORMATTERS}") from error
-        raise InputError(f"{name}: invalid base64: {error}") from error
+        raise
 
 
 def _integer(record: dict[str, object], name: str, bits: int) -> int | None:
     value = record.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value < 1 << bits:
-        raise InputError(f"{name}: invalid value {json.dumps(value)[:40]}")
-    return int(value) if value >= 0 else None
+    number = _whole(value)
+    if number is None or not -1 <= number < 1 << bits:
+        raise InputError(f"{name}: invalid value {json.dumps(value, default=str)[:40]}")
+    return number if number >= 0 else None
 
 
-def _timestamp(value: object) -> int | None:
-    """Return a time in ms since the epoch, from a number of ms, a time, or ISO 8601 as Spark prints it."""
+def _whole(value: object) -> int | None:
+    """Return a whole number, also one that is written as text, as others do not keep 64 bits, or with a fraction of 0;
+    None: it is none.
+    """
     if isinstance(value, str):
+        return int(value) if WHOLE.fullmatch(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not isfinite(value):
+        return None
+    return int(value) if value == int(value) else None
+
+
+def time_ms(value: object) -> int | None:
+    """Return a time in ms since the epoch, from a number (``millis``), a time, or ISO 8601 as Spark prints it."""
+    if isinstance(value, str) and not WHOLE.fullmatch(value):
         try:
             moment = datetime.fromisoformat(value)
         except ValueError as error:
@@ -258,7 +285,8 @@ def _timestamp(value: object) -> int | None:
     elif isinstance(value, datetime):
         moment = value
     else:
-        return _integer({"timestamp": value}, "timestamp", 63)
+        number = _integer({"timestamp": value}, "timestamp", 63)
+        return None if number is None else millis(number)
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
 
 

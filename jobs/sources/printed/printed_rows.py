@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.errors import InputError
@@ -25,6 +27,21 @@ Confluent's: ``TOPIC+3+0000.json``, ``TOPIC/partition=3/``; Aiven's: ``TOPIC-3-0
 
 FOLDER_OF_PARTITION: Final = re.compile(r"/partition=(?P<folder>\d{1,6})/")
 """A folder of Spark's, where the topic is a column."""
+
+NAMED_TOPIC: Final = re.compile(r"/topic=(?P<folder>[a-zA-Z0-9._-]+)/|(?:^|/)(?P<file>[a-zA-Z0-9._-]+)\+\d+\+\d+[^/]*$")
+"""Any topic in the name of a folder of Spark's, or of a file of Confluent's sink."""
+
+COLUMNS: Final = (
+    *("key", "value", "payload", "topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype"),
+    *("headers", "metadata"),
+)
+"""The fields of a record that are known, whatever the case in which a database or a sink writes them."""
+
+HEX_DIGITS: Final = "hexadecimal digits, not base64: convert them (xxd -r -p | base64 -w 0)"
+HEX: Final = re.compile(r"^(?:0x|\\x)?00[0-9a-fA-F]{2}")
+"""How hexadecimal digits of a key or value begin, as databases print them."""
+
+IN_LOWER_CASE: Final = {name.lower(): name for name in COLUMNS}
 
 TIMESTAMP_CODES: Final = {name: code for code, name in TIMESTAMP_TYPES.items()}
 
@@ -51,6 +68,9 @@ class PrintedPlace(NamedTuple):
 def place_of(name: str) -> PrintedPlace:
     """Return the log partition that a path names; of several the last one."""
     found = [*NAMED_PLACE.finditer(name)]
+    if not found and (of_topic := NAMED_TOPIC.search(name)) is not None:
+        folder = FOLDER_OF_PARTITION.search(name)
+        return PrintedPlace(of_topic["folder"] or of_topic["file"], None if folder is None else int(folder["folder"]))
     if not found:
         folder = FOLDER_OF_PARTITION.search(name)
         partition = None if folder is None else int(folder["folder"])
@@ -58,10 +78,43 @@ def place_of(name: str) -> PrintedPlace:
     return PrintedPlace(found[-1]["topic"], int(found[-1]["partition"] or found[-1]["folder"]))
 
 
+def known_names(names: Iterable[str]) -> list[str]:
+    """Return the names of fields or columns, those that are known in the case that they have in Kafka."""
+    return [IN_LOWER_CASE.get(name.lower(), name) for name in names]
+
+
+def millis(time: int) -> int:
+    """Return a time in ms since the epoch, be it given in s, ms, µs or ns: from 1973 on, its size tells in which.
+
+    Read as ms, seconds would be of the first months of 1970, and the others of no time that a broker has.
+    """
+    if SECONDS <= time < 10 * SECONDS:
+        return time * 1000
+    return time // 1_000_000 if time >= NANOS else time // 1000 if time >= MICROS else time
+
+
+def from_base64(text: str, name: str) -> bytes:
+    """Return the bytes that a text has; raises InputError where it is none, or of hexadecimal digits.
+
+    All keys and values of these logs begin with a version of two bytes, below 256, so that base64 begins with an A.
+    """
+    if HEX.match(text):
+        raise InputError(f"{name}: {HEX_DIGITS}")
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as error:
+        raise InputError(f"{name}: invalid base64: {error}") from error
+
+
 def damaged(data: bytes, cause: str, place: int) -> Row:
     """Return a row for bytes that are not a record; ``place``: their line."""
     return {"kind": "damaged", "value": data, "error": cause, "place": place}
 
+
+SECONDS: Final = 10**9
+MICROS: Final = 10**14
+NANOS: Final = 10**17
+"""From these numbers on, up to the next one, a time is in that unit; seconds only up to ten times as much."""
 
 BITS: Final = {"producerEpoch": 15, "partitionLeaderEpoch": 31, "coordinatorEpoch": 31, "sequence": 31}
 """Of numbers that have not 63 bits beside their sign."""

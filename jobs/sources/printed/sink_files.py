@@ -7,9 +7,9 @@ from typing import Any
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.installation import how_to_add
-from jobs.sources.packed import opened
+from jobs.sources.packed import is_packed, opened
 from jobs.sources.printed import json_lines
-from jobs.sources.printed.printed_rows import Row, damaged, place_of
+from jobs.sources.printed.printed_rows import Row, damaged, known_names, place_of
 
 ROWS_A_BATCH = 4096
 
@@ -21,11 +21,12 @@ def parquet_rows(path: str) -> Iterator[Row]:
 
     try:
         with pq.ParquetFile(path) as file:
-            require_unique(file.schema_arrow.names, path)
+            require_unique(known_names(file.schema_arrow.names), path)
             for batch in file.iter_batches(ROWS_A_BATCH):
                 yield from _rows(batch.to_pylist(), path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+        cause = "it is packed: unpack it" if is_packed(path) else " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read as parquet: {cause}") from error
 
 
 def require_unique(columns: Sequence[str], path: str) -> None:

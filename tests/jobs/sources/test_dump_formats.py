@@ -12,6 +12,8 @@ from coordinator_core.errors import InputError
 from jobs.sources.dump import DumpFormat, format_of, open_dump
 from tests.jobs.conftest import SAMPLE_LOGS
 
+RECORD = b'{"key": "AAE=", "partition": 1, "offset": 2}'
+
 
 @pytest.mark.parametrize(
     ("files", "dump_format"),
@@ -19,13 +21,13 @@ from tests.jobs.conftest import SAMPLE_LOGS
         (["__consumer_offsets-0/00000000000000000000.log", "decoded.jsonl.gz"], DumpFormat.SEGMENTS),
         (["__consumer_offsets-3/part-0.parquet", "_SUCCESS"], DumpFormat.PARQUET),
         (["_delta_log/00000000000000000000.json", "part-0.parquet"], DumpFormat.DELTA),
-        (["_hidden/a.jsonl.gz", "MANIFEST.json"], DumpFormat.JSON_LINES),
+        (["_hidden/a.jsonl", "MANIFEST.json"], DumpFormat.JSON_LINES),
     ],
 )
 def test_a_directory_has_the_format_of_its_files(tmp_path: Path, files: list[str], dump_format: DumpFormat) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(RECORD if ".jsonl" in name else b"")
     assert format_of(str(tmp_path)) is dump_format
 
 
@@ -35,7 +37,7 @@ def test_a_file_has_the_format_of_its_name(tmp_path: Path) -> None:
         "b.json": DumpFormat.JSON_LINES,
         "c.parquet": DumpFormat.PARQUET,
     }.items():
-        (tmp_path / name).write_bytes(b"{}")
+        (tmp_path / name).write_bytes(RECORD)
         assert format_of(str(tmp_path / name)) is dump_format
     archive = tmp_path / "logs.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:

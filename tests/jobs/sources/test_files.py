@@ -172,3 +172,16 @@ def test_a_cut_archive_is_named(data, tmp_path):
     warnings = []
     assert len(find_logs([path], warn=warnings.append)) < len(find_logs([data]))
     assert f"{path}: the archive is cut within data/" in warnings[0]
+
+
+def test_a_broken_link_is_named_itself(data):
+    link = data / "__consumer_offsets-10" / "00000000000000000999.log"
+    link.symlink_to("/nowhere")
+    with pytest.raises(InputError, match=f"{link}: No such file"):
+        find_logs([data])
+
+
+def test_what_macos_puts_beside_a_segment_is_not_one(data, tmp_path):
+    whole = find_logs([data])
+    (data / "__consumer_offsets-10" / "._00000000000000000000.log").write_bytes(b"\0\5\x16\7" + bytes(100))
+    assert find_logs([data]) == whole

@@ -6,13 +6,18 @@ import gzip
 import json
 from base64 import b64encode
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from coordinator_core.errors import InputError
 from coordinator_core.wire.record_codec import decode_record
+from jobs.sources.dump import open_dump
+from jobs.sources.files import find_logs
 from jobs.sources.printed import json_lines
 from jobs.sources.printed.forms import is_printed
+from jobs.sources.printed.json_lines import parse
+from jobs.sources.printed.logs import printed_logs
 
 KEY = {"group": "g", "topic": "t", "partition": 3}
 VALUE = {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 5, "topicId": "rtBKLTkuQfqz2e1w3xbhRA"}
@@ -134,3 +139,67 @@ def test_records_printed_over_many_lines_are_those_of_one_line_each(tmp_path: Pa
 def test_other_json_over_many_lines_is_not_taken_for_records(tmp_path: Path) -> None:
     (tmp_path / "connector.json").write_text(json.dumps({"name": "sink", "config": {"topics": "t"}}, indent=2))
     assert not is_printed(str(tmp_path / "connector.json"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"offset": "7", "partition": "3"},
+        {"offset": 7.0, "timestamp": 1795256781267.0},
+        {"timestamp": "1795256781267"},
+        {"timestamp": 1795256781267000},
+        {"timestamp": 1795256781267000000},
+        {"timestamp": "2026-11-21T10:26:21.267Z"},
+    ],
+)
+def test_numbers_and_times_in_the_forms_of_other_writers(changed: dict[str, object]) -> None:
+    record = {"key": "AAE=", "value": "", "partition": 3, "offset": 7, "timestamp": 1795256781267} | changed
+    for names in (str, str.upper, str.title):
+        row = parse(json.dumps({names(name): value for name, value in record.items()}).encode())
+        assert (row["log_partition"], row["log_offset"]) == (3, 7)
+        assert row["timestamp_ms"] == 1795256781267
+        assert (row["key"], row["value"]) == (b"\0\1", None)
+
+
+def test_a_time_in_seconds_is_not_one_of_1970() -> None:
+    assert parse(b'{"key": "AAE=", "timestamp": 1795256781}')["timestamp_ms"] == 1795256781000
+    assert parse(b'{"key": "AAE=", "timestamp": 1000}')["timestamp_ms"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"offset": 7.5}, "offset: invalid value 7.5"),
+        ({"offset": "seven"}, "offset: invalid value"),
+        ({"offset": float("nan")}, "offset: invalid value"),
+        ({"key": "000100"}, "key: hexadecimal digits"),
+        ({"value": "\\x0003"}, "value: hexadecimal digits"),
+    ],
+)
+def test_what_looks_like_a_field_and_is_none_is_refused(changed: dict[str, object], complaint: str) -> None:
+    record = {"key": "AAE=", "value": None, "partition": 3, "offset": 7} | changed
+    with pytest.raises(InputError, match=complaint):
+        parse(json.dumps(record).encode())
+
+
+def test_a_sink_of_several_topics_gives_the_records_of_this_one(tmp_path: Path) -> None:
+    for topic in ("__consumer_offsets", "payments"):
+        for name in (f"topics/{topic}/partition=3/{topic}+3+0000000000.json", f"{topic}+4+0000000000.json"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(b'{"key": "AAE=", "value": null, "offset": 7}\n')
+    assert [(log.topic, log.partition) for log in find_logs([tmp_path])] == [
+        ("__consumer_offsets", 3),
+        ("__consumer_offsets", 4),
+    ]
+
+
+def test_other_json_beside_a_dump_is_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "dump.jsonl").write_bytes(b'{"key": "AAE=", "partition": 3, "offset": 7}\n')
+    (tmp_path / "cluster.jsonl").write_bytes(b'{"timestamp_ms": 1, "topic": "t", "partition": 0, "end_offset": 9}\n')
+    (tmp_path / "manifest.json").write_bytes(b'{"made_by": "ops"}\n')
+    assert [len(log.files) for log in printed_logs([log.path for log in find_logs([tmp_path])]).logs] == [1]
+    (dump,) = open_dump(cast("Any", None), [str(tmp_path)])
+    assert dump.source is not None
+    assert dump.source.partitions() == [str(tmp_path / "dump.jsonl")]
+    with pytest.raises(InputError, match="a snapshot of a cluster: give it as --topics or --end-offsets"):
+        find_logs([tmp_path / "cluster.jsonl"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -81,6 +84,96 @@ def test_a_folder_for_each_partition_tells_it(tmp_path: Path) -> None:
     assert sum(sum(1 for _ in log_rows(part)) for log in logs for part in log.parts()) == len(wanted)  # type: ignore[arg-type]
 
 
+def test_a_folder_of_another_topic_is_not_of_this_one(tmp_path: Path) -> None:
+    table = as_spark_has_it(kafka_rows(sample_rows())).drop_columns(["topic", "partition"])
+    for topic in (TOPIC, "payments"):
+        place = tmp_path / f"topic={topic}" / "partition=0"
+        place.mkdir(parents=True)
+        pq.write_table(table.slice(0, 5), place / "0.parquet")
+    assert {(row["log_topic"], row["log_partition"]) for row in read(tmp_path)} == {(TOPIC, 0)}
+    assert len(read(tmp_path)) == 5
+    assert [log.topic for log in find_logs([tmp_path])] == [TOPIC]
+
+
+def text(values: pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if value is None else b64encode(value).decode() for value in values.to_pylist()])
+
+
+FORMS: dict[str, Callable[[pa.Table], dict[str, pa.Array]]] = {
+    "base64": lambda table: {name: text(table[name]) for name in ("key", "value")},
+    "a tombstone as an empty text": lambda table: {"value": pc.fill_null(text(table["value"]), "")},
+    "numbers as text": lambda table: {name: table[name].cast(pa.string()) for name in ("partition", "offset")},
+    "decimals": lambda table: {"offset": table["offset"].cast(pa.decimal128(38, 9))},
+    "fractions": lambda table: {name: table[name].cast(pa.float64()) for name in ("partition", "offset")},
+    "names in capitals": lambda table: {},
+    "µs": lambda table: {"timestamp": pc.multiply(table["timestamp"], 1000)},
+    "ns": lambda table: {"timestamp": pc.add(pc.multiply(table["timestamp"], 1_000_000), 999_999)},
+    "ms as text": lambda table: {"timestamp": table["timestamp"].cast(pa.string())},
+    "ISO 8601": lambda table: {
+        "timestamp": pc.strftime(table["timestamp"].cast(pa.timestamp("ms", "UTC")), "%Y-%m-%dT%H:%M:%SZ")
+    },
+}
+"""The same records as other writers store them: the columns that differ."""
+
+
+def in_form(form: str, place: Path) -> Path:
+    table = pa.Table.from_pylist(kafka_rows(sample_rows())[:60])
+    for name, column in FORMS[form](table).items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    if form == "names in capitals":
+        table = table.rename_columns([name.upper() for name in table.column_names])
+    place.mkdir()
+    pq.write_table(table, place / "0.parquet")
+    return place
+
+
+def to_second(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return [(*row[:3], int(str(row[3])) // 1000, *row[4:]) for row in rows]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_records_are_read_in_each_form(tmp_path: Path, form: str) -> None:
+    place = in_form(form, tmp_path / "dump")
+    wanted = records(sample_rows()[:60])
+    as_given = to_second if form == "ISO 8601" else list
+    assert as_given(records(read(place))) == as_given(wanted)
+    parts = ((log, part) for log in find_logs([place]) for part in log.parts())
+    found = ((log, row) for log, part in parts for row in log_rows(cast("pa.RecordBatch", part)))
+    rows = [(TOPIC, log.partition, row.offset, row.timestamp, row.key, row.value) for log, row in found]
+    assert as_given(rows) == as_given(wanted)
+
+
+def test_spark_reads_each_form_alike(spark: SparkSession, tmp_path: Path) -> None:
+    for form in FORMS:
+        place = in_form(form, tmp_path / form)
+        (dump,) = open_dump(spark, [str(place)])
+        there = [row.asDict() for row in dump.load().collect()]
+        for row in there:
+            row["key"], row["value"] = (None if row[name] is None else bytes(row[name]) for name in ("key", "value"))
+        assert records(there) == records(read(place)), form
+    table = pa.table({"key": ["00ff"], "value": ["AAE="], "partition": [0], "offset": [0]})
+    (tmp_path / "hex").mkdir()
+    pq.write_table(table, tmp_path / "hex" / "0.parquet")
+    with pytest.raises(Exception, match="hexadecimal digits"):
+        open_dump(spark, [str(tmp_path / "hex")])[0].load().collect()
+
+
+def test_a_number_that_is_no_offset_or_partition_is_refused(tmp_path: Path) -> None:
+    table = as_spark_has_it(kafka_rows(sample_rows())[:5])
+    for name, numbers in (
+        ("offset", [0.5] * 5),
+        ("offset", [-5] * 5),
+        ("partition", [1 << 40] * 5),
+        ("offset", ["x"] * 5),
+    ):
+        given = table.set_column(table.column_names.index(name), name, pa.array(numbers))
+        pq.write_table(given, tmp_path / "0.parquet")
+        with pytest.raises(InputError, match=f"0.parquet: column '{name}'"):
+            read(tmp_path)
+        with pytest.raises(InputError, match=f"0.parquet: column '{name}'"):
+            find_logs([tmp_path])
+
+
 def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
     table = as_spark_has_it(kafka_rows(sample_rows())[:50])
     headers: list[list[dict[str, Any]] | None] = [[{"key": "h", "value": b"1"}], *[None] * 49]
@@ -106,7 +199,7 @@ def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path) ->
 
 def test_what_is_no_such_table_is_refused_without_spark(tmp_path: Path) -> None:
     table = as_spark_has_it(kafka_rows(sample_rows())[:5])
-    for name, column in (("missing", None), ("text", pa.array(["a"] * 5))):
+    for name, column in (("missing", None), ("text", pa.array(["a"] * 5)), ("hex", pa.array(["0001"] * 5))):
         (tmp_path / name).mkdir()
         given = table.drop_columns("value")
         pq.write_table(given if column is None else given.append_column("value", column), tmp_path / name / "0.parquet")
@@ -118,7 +211,8 @@ def test_what_is_no_such_table_is_refused_without_spark(tmp_path: Path) -> None:
     (tmp_path / "broken" / "0.parquet").write_bytes(b"PAR1 and no more")
     for name, said in (
         ("missing", "column 'value' is missing"),
-        ("text", "column 'value' must be binary, not string"),
+        ("text", "column 'value': invalid base64"),
+        ("hex", "column 'value': hexadecimal digits"),
         ("twice", "the column 'value' is there 2 times"),
         ("broken", "cannot be read as parquet"),
     ):

@@ -279,7 +279,7 @@ def test_a_copy_of_the_log_is_read_where_it_is_named_as_one(tmp_path: Path) -> N
         ("a.log", gzip.compress(bytes(4096), mtime=0), "zeros"),
         ("a.log", bytes(4096), "a file of zeros"),
         ("a.log", b"hello", "text that is not output"),
-        ("a.json", b'{\n  "name": 1\n}\n', "several lines: write one object a line"),
+        ("a.json", b'{\n  "name": 1\n}\n', "JSON that has no records"),
         ("a.txt", b"\nGROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET\n", "give it as --end-offsets"),
     ],
 )
