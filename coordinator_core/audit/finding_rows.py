@@ -242,7 +242,7 @@ class FindingKind(StrEnum):
             "coordinator's log has nothing of it.",
         "The log has not what the broker decided: after a fail-over, members and offsets are as before.",
         "Look at the errors of the broker that are quoted: disk, replication (min.insync.replicas), record size.",
-        "Proven by the broker's log, if both logs are whole; not told if the coordinator moved soon after.")
+        "Proven by the broker's log, if both logs are whole; not told if the coordinator may have moved soon after.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
         "A broker's application log says that the coordinator could not load a log partition, and none has since.",
         "Groups of that partition cannot commit, join or rebalance.",

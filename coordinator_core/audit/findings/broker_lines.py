@@ -60,8 +60,9 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
 
 def _should_be_written(history: GroupHistory, line: BrokerEvent, present: GroupEpochRow, since: LogPosition) -> bool:
     """Whether the log should show by its end what a broker decided after a record. Where another one took over, it
-    began with what the log had: what the one before decided meanwhile was void. A classic group is written with its
-    next generation only, which its members may not complete.
+    began with what the log had: what the one before decided meanwhile was void. One that is killed writes no line about
+    it, so that its file has to go on. A classic group is written with its next generation only, which its members may
+    not complete.
     """
     at_ms = line.timestamp_ms
     return (
@@ -70,8 +71,17 @@ def _should_be_written(history: GroupHistory, line: BrokerEvent, present: GroupE
         and since.timestamp_ms + SLACK_MS < at_ms
         and (present.group_type != GroupType.CLASSIC or _is_over(present.epoch, line, history.lines))
         and not any(at_ms - SLACK_MS <= moved_ms <= at_ms + LATEST_MS for moved_ms in _moved_ms(history.lines))
+        and _wrote_on(line, at_ms + LATEST_MS, history.lines)
         and history.has_lasted(at_ms, LATEST_MS + 1)
     )
+
+
+def _wrote_on(line: BrokerEvent, until_ms: int, lines: BrokerLines) -> bool:
+    """Whether the broker of a line wrote lines up to a time, and did not start again before."""
+    own = [each for each in lines.events if line.file == each.file or line.broker_id == each.broker_id is not None]
+    later = [each for each in own if (each.timestamp_ms or -1) >= (line.timestamp_ms or 0)]
+    starts = [each.timestamp_ms or 0 for each in later if each.kind == EventKind.BROKER_RELEASE]
+    return min(starts, default=until_ms + 1) > until_ms <= max(each.timestamp_ms or 0 for each in later)
 
 
 def _moved_ms(lines: BrokerLines) -> list[int]:

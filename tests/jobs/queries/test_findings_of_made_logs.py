@@ -81,9 +81,12 @@ def test_a_group_whose_feature_was_turned_off(tmp_path: Path) -> None:
 def test_a_member_that_went_as_the_broker_says_and_is_still_there_in_the_log(tmp_path: Path) -> None:
     log = GroupLog("kept")
     write(tmp_path / "logs", [*consumer_group(log), log.current("m", 1, {A: [0]}), *a_while(log, 800)])
-    prefix = "[1970-01-01 00:02:00,000] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
+    prefix = "INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
+    left = f"[1970-01-01 00:02:00,000] {prefix} [GroupId kept] Member m left the consumer group.\n"
     server_log = tmp_path / "server.log"
-    server_log.write_text(f"{prefix} [GroupId kept] Member m left the consumer group.\n")
     options = ("--broker-log", server_log, "--broker-log-zone", "UTC")
+    server_log.write_text(left)
+    assert "decision_not_kept" not in kinds_of(tmp_path / "logs", *options), "the broker may have been killed"
+    server_log.write_text(f"{left}[1970-01-01 00:12:00,000] INFO [ReplicaManager broker=1] Anything.\n")
     assert "decision_not_kept" in kinds_of(tmp_path / "logs", *options)
     assert "decision_not_kept" not in kinds_of(tmp_path / "logs")

@@ -98,7 +98,10 @@ def not_kept(kind: Kind) -> Parts:
     lines = [line for text in texts for line in events(f"{prefix} {text}", "server.log", 1)]
     return {
         "memberships": [kind.member("m", at(1))],
-        "events": [line._replace(timestamp_ms=at(1).timestamp_ms + DAY) for line in lines],
+        "events": [
+            *(line._replace(timestamp_ms=at(1).timestamp_ms + DAY) for line in lines),
+            lines[0]._replace(timestamp_ms=at(1).timestamp_ms + 2 * DAY, kind="file_ends"),
+        ],
         "epochs": [kind.epoch(2, at(1))],
     }
 

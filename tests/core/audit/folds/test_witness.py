@@ -38,9 +38,16 @@ def said(text: str, second: float, *, broker: int = 1, zone: str = "Z", number: 
     return found
 
 
-def gathered(lines: list[BrokerEvent], *rows: Any) -> GroupHistory:
-    """The history of group g from its rows and the lines, the log of which ends after 1000 seconds."""
-    others = [each for each in lines if each.group_id is None]
+def bound(kind: str, second: float) -> BrokerEvent:
+    """The first or the last line of broker 1's file."""
+    return said("[GroupId g] Bumped group epoch to 9.", second)._replace(kind=kind, group_id=None, epoch=None)
+
+
+def gathered(lines: list[BrokerEvent], *rows: Any, ends: float = 1_000) -> GroupHistory:
+    """The history of group g from its rows and the lines, the log of which ends after 1000 seconds; their file ``ends``
+    then, too.
+    """
+    others = [*(each for each in lines if each.group_id is None), bound("file_ends", ends)]
     own = [each for each in lines if each.group_id is not None]
     return GroupHistory.gather("g", 1_000_000, [*rows, *own], at_end({}), NO_SHARE_LOGS, NOTHING_LOST, others)
 
@@ -63,7 +70,7 @@ def test_a_member_that_comes_back_under_its_id_has_a_line_for_each_departure() -
     history = gathered(lines, *departure(), *again)
     assert kinds(history) == ["member_left", "member_expired"]
     assert [row.went_by for row in history.memberships] == ["leave", "expiry"]
-    assert [each.record for each in history.events] == [at(20), at(40)]
+    assert [each.record for each in history.events if each.group_id] == [at(20), at(40)]
 
 
 @pytest.mark.parametrize(
@@ -302,17 +309,14 @@ def test_a_reason_that_is_not_known_decides_nothing_and_is_quoted() -> None:
 
 
 def test_a_file_of_another_time_is_told_so() -> None:
-    begins, ends = (
-        said("[GroupId g] Bumped group epoch to 9.", second)._replace(kind=kind, group_id=None, epoch=None)
-        for kind, second in (("file_begins", 500), ("file_ends", 600))
-    )
-    history = gathered([begins, ends], *departure())
+    begins = bound("file_begins", 500)
+    history = gathered([begins], *departure(), ends=600)
     assert history.rebalances[0].causes[0].hint == history.memberships[0].hint == "no broker log of that time is given"
     texts = [each.text for each in explain(history, history.rebalances[0])]
     assert (
         "Broker logs are given of these times: server.log 1970-01-01T00:08:20.000Z to 1970-01-01T00:10:00.000Z."
     ) in texts
-    near = gathered([begins._replace(timestamp_ms=0), ends], *departure())
+    near = gathered([begins._replace(timestamp_ms=0)], *departure(), ends=600)
     assert near.rebalances[0].causes[0].hint == "the broker logs of that time have no line about it"
     assert not [each for each in explain(near, near.rebalances[0]) if each.text.startswith("Broker logs")]
 
@@ -381,6 +385,23 @@ def test_what_a_broker_decided_that_was_not_the_coordinator_is_void(text: str, m
     history = gathered([said(text, 20)], *rows)
     history = GroupHistory.gather("g", 1_000_000, [*rows, *history.events], at_end({}), NO_SHARE_LOGS, lost)
     assert list(decisions_not_kept(history, limits)) == [], "the record may be among those that are lost"
+
+
+def test_what_a_broker_decided_that_was_killed_before_it_was_written_is_void() -> None:
+    """Its file ends, or goes on with another process; that another broker took over is in the file of that one only."""
+    decided, rows = said("[GroupId g] Member m left the share group.", 20), [epoch(3, at(10)), member("m", at(5))]
+    limits = load(environment={}).findings
+
+    def told(*lines: BrokerEvent, ends: float) -> int:
+        return len(list(decisions_not_kept(gathered([decided, *lines], *rows, ends=ends), limits)))
+
+    starts = said("Kafka version: 4.3.1", 300)
+    assert starts.kind == "broker_release"
+    assert told(ends=620) == told(starts._replace(timestamp_ms=19_000), ends=900) == 1
+    assert told(ends=619) == told(starts, ends=900) == 0
+    another = bound("file_ends", 900)._replace(broker_id=2, file="other.log")
+    assert told(another, ends=100) == 0
+    assert told(another._replace(broker_id=1), ends=100) == 1, "the next file of the same broker"
 
 
 def test_a_classic_group_is_written_only_with_its_next_generation() -> None:
