@@ -352,10 +352,11 @@ def _ended_before(history: GroupHistory, member_id: str | None, left: LogPositio
     if not 0 <= left.timestamp_ms - time_ms <= LONGEST_SESSION_MS:
         return False
     had = [row for row in history.assignments if row.member_id == member_id and row.kind == "current"]
-    last = {(row.topic, row.partition) for row in had if row.until == left}
-    signs = [at for row in had for at in (row.since, row.until) if at is not None and at.offset < left.offset]
+    last = {(row.topic, row.partition) for row in had if row.until and row.until.timestamp_ms == left.timestamp_ms}
+    signs = [at for row in had for at in (row.since, row.until) if at is not None]
     signs += [each.last for each in history.commits if (each.topic, each.partition) in last]
-    return not any(time_ms < at.timestamp_ms and at.offset < left.offset for at in signs)
+    # What the coordinator removes of the member is written in one batch, and has one time.
+    return not any(time_ms < at.timestamp_ms < left.timestamp_ms for at in signs)
 
 
 def is_expired(row: MembershipRow) -> bool:
