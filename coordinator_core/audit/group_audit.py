@@ -23,12 +23,13 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.share.state_log import ShareStateRecord
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
+from coordinator_core.history.grounds import unreadable_record
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow, SharePartitionRow
 from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
-from coordinator_core.records import AnyRecord, Family, RecordType
+from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.state_json import StateForm
 
 T = TypeVar("T", bound=tuple[object, ...])
@@ -160,18 +161,19 @@ class GroupAudit:
         return rows
 
     def lose(self, hole: Hole) -> None:
-        """Take in that something of the group may be missing here, which compaction did not remove. Raises nothing.
-
-        Call it for a record of the group that cannot be decoded, for one whose key does not tell of which group it is,
-        and for offsets that are lost.
+        """Take in that something of the group may be missing here, which compaction did not remove: offsets that are
+        lost, or a record whose key does not tell of which group it is. Raises nothing.
         """
         self._coverage.lose(hole)
         self._group.from_start = False
         self._history.lose(hole.at, hole.what)
 
-    def lose_commit(self) -> None:
-        """Take in an offset commit of the group that cannot be decoded: it says nothing of members. Raises nothing."""
-        self._history.lose_commit()
+    def lose_record(self, at: LogPosition, *, is_commit: bool) -> None:
+        """Take in a record of the group that cannot be decoded; a commit says nothing of members. Raises nothing."""
+        if is_commit:
+            self._history.lose_commit()
+        else:
+            self.lose(Hole(at, unreadable_record(at.offset)))
 
     @property
     def group(self) -> Group:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -28,6 +28,7 @@ from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import Family
 from jobs.checks.gates import Gate
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -298,10 +299,16 @@ def missing(groups: FollowedGroups, source: Source) -> list[str]:
     topics, places = groups.topics, source.places()
     at_least = shown((place.topic, place.partition) for place in places)
     counts = at_least if source.has_all else _log_counts(groups, at_least)
-    lost = {log.place: log.lost[-1][1] for log in groups.logs.values() if log.lost}
-    gaps = {str(place): LogGaps(last, last) for place, last in lost.items() if place.topic in GROUP_TOPICS}
-    share_state = given_share_state(places, counts)
-    known = Knowledge(given_logs(places, counts), gaps, topics=given_topics(topics), share_state=lambda: share_state)
+    of_groups = [log for log in groups.logs.values() if log.place.topic in GROUP_TOPICS]
+    gaps = {str(log.place): LogGaps(log.lost[-1][1], log.lost[-1][1]) for log in of_groups if log.lost}
+    lost = reduce(LostRecords.joined, (log.lost_records for log in of_groups), NOTHING_LOST)
+    share_state, own = given_share_state(places, counts), given_topics(topics)
+    for log in groups.logs.values():
+        if log.place.family is Family.SHARE:
+            share_state.note_lost(log.place.partition, log.lost)
+            for span in log.unreadable.groups.values():
+                share_state.note_unreadable(log.place.partition, span.first)
+    known = Knowledge(given_logs(places, counts), gaps, lost, own, share_state=lambda: share_state)
     return [*known.reasons_with_topics(), *(known.about_share_groups() if _have_share_partitions(groups) else ())]
 
 

@@ -15,8 +15,7 @@ from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.history.coverage import Coverage, Hole
-from coordinator_core.history.grounds import unreadable_record
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NO_HOLES, Holes
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
@@ -143,19 +142,13 @@ class _GroupReplay:
         if isinstance(self._fold, GroupAudit):
             # Each hole once: it lies before all records that follow, too.
             if hole is not None and hole.at.offset > self._lost:
-                self._lose(self._fold, hole)
-            if row.unreadable == COMMIT:
-                self._fold.lose_commit()
-                return ()
+                self._lost = hole.at.offset
+                self._fold.lose(hole)
             if row.unreadable is not None:
                 at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
-                self._lose(self._fold, Hole(at, unreadable_record(row.log_offset)))
+                self._fold.lose_record(at, is_commit=row.unreadable == COMMIT)
                 return ()
         return self._fold.feed(self._record(row), row.leader_epoch)
-
-    def _lose(self, fold: GroupAudit, hole: Hole) -> None:
-        self._lost = hole.at.offset
-        fold.lose(hole)
 
     def _record(self, row: Input) -> AnyRecord:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)

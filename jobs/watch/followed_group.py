@@ -20,6 +20,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Hole
 from coordinator_core.history.rows import MembershipRow, RebalanceRow
 from coordinator_core.records import AnyRecord
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.sources.log_reader import LogRow
 from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Reported
 from jobs.watch.new_rows import LogPlace
@@ -154,6 +155,11 @@ class FollowedGroup:
         self.folds.audit.lose(hole)
         if ends_transactions:
             self.folds.commits.give_up_transactions()
+
+    def lose_record(self, record: UnreadableRecord) -> None:
+        """Take in a record of the group that cannot be decoded."""
+        self.is_changed = True
+        self.folds.audit.lose_record(record.at, is_commit=record.is_commit)
 
     def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
         """Take in the marker that ends a transaction with commits of the group."""

@@ -248,19 +248,18 @@ class FollowedGroups:
             return decoder.unreadable(at, row.key, error)
 
     def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord, row: LogRow) -> None:
-        log.lose(row.offset, row.offset)
+        log.unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)
         self._less.pop((log.place.family, record.group_id or ""), None)
-        hole = Hole(record.at, unreadable_record(row.offset))
         # Nobody knows whose record it was: it may have changed any group of the partition, also one that is not seen
         # yet.
         if record.group_id is None:
-            log.hole = hole
+            log.hole = Hole(record.at, unreadable_record(row.offset))
             for group in self._groups_of(log.place):
-                group.lose(hole, ends_transactions=False)
-        elif record.is_commit and log.place.family is Family.GROUP:
-            self.lags.lose(record)
-        elif not record.is_commit and log.place.family is not Family.SHARE:
-            self._group((log.place.family, record.group_id), log).lose(hole, ends_transactions=False)
+                group.lose(log.hole, ends_transactions=False)
+        elif log.place.family is not Family.SHARE:
+            self._group((log.place.family, record.group_id), log).lose_record(record)
+            if record.is_commit:
+                self.lags.lose(record)
 
     def _lose(self, log: FollowedLog, first: int, last: int, time_ms: int) -> None:
         """Take in that offsets of a partition are lost; the ends of transactions may be among them."""
@@ -453,7 +452,7 @@ class FollowedGroups:
             frozenset(
                 log.place.partition
                 for log in of_state
-                if not log.lost and coverage.unbroken(log.place.partition, 0, log.last.offset)
+                if log.lost_records == NOTHING_LOST and coverage.unbroken(log.place.partition, 0, log.last.offset)
             ),
             {log.place.partition: log.last_ms for log in of_groups},
         )

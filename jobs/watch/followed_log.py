@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from coordinator_core.history.coverage import Hole
-from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
 from jobs.sources.log_reader import LogRow
 from jobs.watch.events import GroupKey
 from jobs.watch.new_rows import LogPlace
@@ -56,6 +56,7 @@ class FollowedLog:
     last: LastRow = NO_ROW
     last_ms: int = 0
     lost: list[tuple[int, int]] = field(default_factory=list)
+    unreadable: UnreadableOffsets = field(default_factory=UnreadableOffsets)
     hole: Hole | None = None
     pending: dict[int, set[GroupKey]] = field(default_factory=dict)
     keys: set[int] = field(default_factory=set)
@@ -99,12 +100,12 @@ class FollowedLog:
     @property
     def lost_records(self) -> LostRecords:
         """What the partition lacks."""
-        return LostRecords({(self.place.topic, self.place.partition): self.lost} if self.lost else {})
+        return self.unreadable.lost((self.place.topic, self.place.partition), self.lost)
 
     @property
     def is_whole(self) -> bool:
         """Whether it was read from its beginning and lacks nothing but what compaction removed."""
-        return self.from_start and not self.lost
+        return self.from_start and self.lost_records == NOTHING_LOST
 
 
 def other_log(place: LogPlace, offset: int, cause: str) -> str:

@@ -29,6 +29,7 @@ from coordinator_core.errors import InputError, StateFormatError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole
+from coordinator_core.history.lost_records import UnreadableOffsets
 from coordinator_core.history.rows import (
     AssignmentRow,
     GroupEpochRow,
@@ -47,7 +48,7 @@ from jobs.watch.followed_share_state import FollowedShareState
 from jobs.watch.live_topics import TopicList
 from jobs.watch.new_rows import LogPlace
 
-FORM: Final = f"4.{VERSION}"
+FORM: Final = f"5.{VERSION}"
 """The form of the file: that of its tables, and that of stored state."""
 
 OF_PLACE: Final = frozenset(
@@ -124,6 +125,7 @@ class StoredLog:
     last: LastRow
     last_ms: int
     lost: list[tuple[int, int]]
+    unreadable: UnreadableOffsets
     hole: Hole | None
     ranges: list[tuple[int, int]]
 
@@ -343,7 +345,9 @@ class StateFile:
             # Its history is not stored: a watch reads the metadata log from its beginning again.
             if place.family is Family.METADATA:
                 continue
-            groups.logs[place] = FollowedLog(place, log.from_start, log.last, log.last_ms, log.lost, log.hole)
+            groups.logs[place] = FollowedLog(
+                place, log.from_start, log.last, log.last_ms, log.lost, log.unreadable, log.hole
+            )
             coverage = groups.coverage[place.family]
             coverage.restore(place.partition, log.ranges)
         run = self._database.execute
@@ -408,7 +412,7 @@ def _place(place: LogPlace) -> tuple[str, int]:
 def _encoded_log(log: FollowedLog, groups: FollowedGroups) -> str:
     coverage: Coverage = groups.coverage[log.place.family]
     ranges = coverage.newest_ranges(log.place.partition, MOST_RANGES)
-    return LOG.encode(StoredLog(log.from_start, log.last, log.last_ms, log.lost, log.hole, ranges))
+    return LOG.encode(StoredLog(log.from_start, log.last, log.last_ms, log.lost, log.unreadable, log.hole, ranges))
 
 
 def _encoded_rows(rows: Any) -> str:

@@ -49,13 +49,6 @@ class _Gathered:
             self.folds.pass_over(record, passed)
         self.rows += self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
 
-    def lose(self, record: UnreadableRecord) -> None:
-        """Take in a record of the group that cannot be decoded."""
-        if record.is_commit:
-            self.folds.audit.lose_commit()
-        else:
-            self.folds.audit.lose(Hole(record.at, unreadable_record(record.at.offset)))
-
 
 def group_histories(
     logs: Iterable[LogPart],
@@ -331,7 +324,7 @@ def _partition(
             # Without a key that can be decoded, the record may be of any group.
             groups.lose(Hole(last, unreadable_record(row.offset)))
         elif isinstance(record, UnreadableRecord):
-            groups.of(record.group_id).lose(record)
+            groups.of(record.group_id).folds.audit.lose_record(record.at, is_commit=record.is_commit)
         else:
             groups.feed(record, row, passed)
     if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):

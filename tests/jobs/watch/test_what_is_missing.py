@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
+from coordinator_core.audit.settings import AuditSettings
 from jobs.cli.console import Console
 from jobs.cli.watch import Watch, missing
+from jobs.queries.from_logs.history import group_histories
+from jobs.sources.files import find_logs
 from jobs.watch.growing_logs import GrowingLogs
 from jobs.watch.state_file import StateFile
 from tests.jobs.logs import batches
 from tests.jobs.watch.samples import SAMPLES, followed
+from tests.matrix.removals import damaged, removals
 
 METADATA = "__cluster_metadata-0"
 SHARE = "__share_group_state"
@@ -94,6 +100,37 @@ def test_a_log_without_its_first_segment_lacks_records(logs: Path, capsys: pytes
     file.unlink()
     first = int(second.stem)
     assert f"__consumer_offsets-3 {first} (lost up to {first - 1})" in said(logs, capsys)
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "whole": lambda folder: None,
+    "a damaged batch": damaged(1, 3),
+    **{name: removal.change for name, removal in removals([0, 1]).items() if name.startswith("unreadable")},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_watch_doubts_what_a_question_to_the_same_log_doubts(logs: Path, change: str) -> None:
+    CHANGES[change](logs)
+    groups, ignore = followed(lambda message: None), lambda message: None
+    for new in GrowingLogs([logs], ignore).poll():
+        groups.feed(new)
+    groups.begin()
+    expected = [*group_histories(find_logs([logs]), ignore, audit=AuditSettings())]
+    found = [groups.history(key) for key in groups.groups]
+    assert {history.group_id for history in found} == {history.group_id for history in expected}
+    doubts = 0
+    for rows_of in (
+        attrgetter("epochs"),
+        attrgetter("rebalances"),
+        attrgetter("memberships"),
+        attrgetter("assignments"),
+        attrgetter("violations"),
+    ):
+        asked = Counter(row for history in expected for row in rows_of(history))
+        doubts += sum(not getattr(row, "history_complete", True) for row in asked)
+        assert Counter(row for history in found for row in rows_of(history)) == asked
+    assert (doubts > 0) == (change != "whole")
 
 
 def test_a_metadata_log_with_a_hole_is_not_whole(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
