@@ -95,7 +95,8 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
     else:
         known["place"] = F.col("_metadata.row_index") + 1
     if "timestamp" in types:
-        known["timestamp_ms"] = _millis(types["timestamp"])
+        times = _millis(types["timestamp"])
+        known["timestamp_ms"] = F.when(times > 0, times)  # 0 and less stand for none
     if "timestampType" in types:
         is_name = isinstance(types["timestampType"], StringType)
         number = F.col("timestampType").cast("int")
@@ -122,7 +123,7 @@ def _millis(data_type: DataType) -> Column:
 def _scaled(number: str) -> Column:
     """Return an expression of a number as ``printed_rows.millis`` does."""
     return F.expr(
-        f"case when {number} < 0 then null when {number} between {SECONDS} and {10 * SECONDS - 1} then {number} * 1000 "
+        f"case when {number} between {SECONDS} and {10 * SECONDS - 1} then {number} * 1000 "
         f"when {number} >= {NANOS} then {number} div 1000000 when {number} >= {MICROS} then {number} div 1000 "
         f"else {number} end"
     )

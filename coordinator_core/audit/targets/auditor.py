@@ -142,8 +142,9 @@ class TargetAuditor:
         rows = _NO_ROWS
         gap = self._gap(record)
         ends = (CONSUMER_RECORDS.epoch, STREAMS_RECORDS.epoch)
-        # A group that is converted ends as the one and begins as the other in one operation.
-        ended = any(earlier.type in ends and earlier.value is None for earlier in memory.pending)
+        # A conversion is one operation with one generation: behind another, one of the same time has begun (in dumps).
+        kinds = [old.type for old in memory.pending if old.value is None or old.type == RecordType.GROUP_METADATA]
+        ended = any(kind in ends for kind in kinds) and RecordType.GROUP_METADATA not in kinds
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):

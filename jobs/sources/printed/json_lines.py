@@ -276,7 +276,9 @@ def _whole(value: object) -> int | None:
 
 
 def time_ms(value: object) -> int | None:
-    """Return a time in ms since the epoch, from a number (``millis``), a time, or ISO 8601 as Spark prints it."""
+    """Return a time in ms since the epoch, from a number (``millis``), a time, or ISO 8601 as Spark prints it; 0 and
+    less stand for none.
+    """
     if isinstance(value, str) and not WHOLE.fullmatch(value):
         try:
             moment = datetime.fromisoformat(value)
@@ -286,7 +288,7 @@ def time_ms(value: object) -> int | None:
         moment = value
     else:
         number = _integer({"timestamp": value}, "timestamp", 63)
-        return None if number is None else millis(number)
+        return millis(number) if number else None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
 
 

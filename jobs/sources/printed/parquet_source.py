@@ -92,7 +92,8 @@ class ParquetReader(NamedTuple):
             "extra": _extra(given),
         }
         if "timestamp" in given:
-            columns["timestamp_ms"] = _millis(given, file)
+            times = _millis(given, file)
+            columns["timestamp_ms"] = pc.if_else(pc.greater(times, 0), times, None)  # 0 and less stand for none
         if "timestampType" in given:
             columns["timestamp_type"] = _type_names(given["timestampType"])
         if "headers" in given and pa.types.is_nested(given["headers"].type):
