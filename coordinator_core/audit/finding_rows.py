@@ -248,12 +248,12 @@ class FindingKind(StrEnum):
         "Groups of that partition cannot commit, join or rebalance.",
         "Look at the errors of the broker that are quoted: it could not load the partition, or was not its leader.",
         "Proven by the broker's log.")
-    WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before", "any",
+    WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before, or groups", "any",
         "Records stand in the log in an order that the release of the brokers cannot load.",
         "From the next start or move of a coordinator on, groups of that partition cannot commit, join or rebalance.",
         "Upgrade the brokers before they are restarted, or delete the group that is named if it is not needed.",
         "Proven by the order of the records and what brokers registered.")
-    MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before", "any",
+    MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before, or groups", "any",
         "As will_not_load, where the log leaves open whether brokers are of a release with the fault.",
         "None, if the brokers are of a release that has the fault no more.",
         "Look at the brokers' release, in the first lines of their logs; upgrade if it has the fault.",

@@ -116,7 +116,7 @@ FINDERS: tuple[Finder, ...] = (
     broker_lines.without_coordinator,
     broker_lines.conversions_refused,
     broker_lines.not_completed,
-    record_faults.commits_before_streams,
+    record_faults.unloadable,
     record_faults.near_limit,
     streams.stuck_warmups,
     streams.half_updated_topology,

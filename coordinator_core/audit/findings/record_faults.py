@@ -5,7 +5,7 @@ topic: beyond it, the group can no longer change. The classic group's record has
 members, the target record of a Connect group on KIP-848 the work of all workers; the target of the other groups is a
 batch of one record for each member.
 
-Of known faults of Kafka only records that lie so in a log at rest count (KAFKA-20254). Those that a coordinator meets
+Of known faults of Kafka only records that lie so in a log at rest count. Those that a coordinator meets
 in that order alone where the log is compacted while it loads (KAFKA-19862, KAFKA-21117) may lie so in a copy that was
 made meanwhile.
 """
@@ -13,6 +13,8 @@ made meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
@@ -22,6 +24,7 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.snapshot_settings import Levels
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.history_writer import END_NOT_SEEN
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, LogPosition
 from coordinator_core.wire.schema import broker_log_faults, record_schemas
 
@@ -63,41 +66,69 @@ LATEST: Final = 1 << 15
 """A level of ``metadata.version`` that stands for any later release."""
 
 
-def commits_before_streams(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield that commits of a streams group stand before its first record, where brokers are of a release with the
-    fault: it takes them for those of a group without members, which is of another type.
+OFFSET: Final = attrgetter("offset")
+Order = tuple[int, list[LogPosition], str]
+"""How much stands in an order that a coordinator does not load, records that show it, and the order in words."""
+
+
+def unloadable(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield that records of a group stand in an order that brokers of a release with a known fault cannot load.
 
     Lines of brokers' application logs name the release. Without them, the fault names the levels of
     ``metadata.version`` that such releases support, and up to which all that support them have it.
     """
-    first = min((commit.first for commit in history.commits), key=lambda at: at.offset, default=None)
-    begin, known = _begin(history), history.topics.levels
-    if first is None or begin is None or not _is_before(first, begin):
-        return
-    releases = _releases(history)
+    releases, known = _releases(history), history.topics.levels
     for fault in broker_log_faults():
         of_log = fault.get("log")
-        if of_log is None:
+        if of_log is None or (order := ORDERS[of_log["order"]](history)) is None:
             continue
+        value, evidence, what = order
         said = [line for release, line in releases if tuple(of_log["from"]) <= release <= tuple(of_log["to"])]
-        is_certain = bool(said) or (None if releases or known is None else _may_have_it(of_log, known))
+        is_certain = bool(said) or (None if releases else _may_have_it(of_log, known))
         if is_certain is None:
             continue
-        place = f"{GROUP_LOG}-{begin.partition}"
-        partitions = sum(_is_before(commit.first, begin) for commit in history.commits)
+        place = f"{GROUP_LOG}-{evidence[-1].partition}"
         whose = f"brokers are of such a release{f' ({said[0].reason}, {said[0].place})' if said else ''}"
-        whose = whose if is_certain else "the metadata log leaves open which release it is"
+        whose = whose if is_certain else "what is given leaves open which release it is"
         yield history.finding(
             FindingKind.WILL_NOT_LOAD if is_certain else FindingKind.MAY_NOT_LOAD,
-            partitions,
+            value,
             f"{of_log['releases']} cannot load {place} ({fault['issue']}, mended: {fault['mended']}), and {whose}: "
-            f"since {utc(begin.timestamp_ms)} commits of streams group {history.group_id} for "
-            f"{counted(partitions, 'partition')} stand before its first other record "
-            f"({begin.partition}:{begin.offset})",
-            [first, begin],
+            f"since {utc(evidence[-1].timestamp_ms)} {what} ({evidence[-1].partition}:{evidence[-1].offset})",
+            evidence,
             subject=place,
             is_open=True,
         )
+
+
+def _commits_before_streams(history: GroupHistory) -> Order | None:
+    """Commits of a group that was a streams group from its beginning on, before its first record: they pass for those
+    of a group without members, which is of another type.
+    """
+    if not history.epochs or any(row.group_type != GroupType.STREAMS for row in history.epochs):
+        return None
+    begin = min((*(row.opened for row in history.epochs), *(row.joined for row in history.memberships)), key=OFFSET)
+    firsts = (commit.first for commit in history.commits)
+    before = [at for at in firsts if at.partition == begin.partition and at.offset < begin.offset]
+    what = f"commits of streams group {history.group_id} for {counted(len(before), 'partition')} stand before its first"
+    return (len(before), [min(before, key=OFFSET), begin], f"{what} other record") if before else None
+
+
+def _behind_consumers(history: GroupHistory) -> Order | None:
+    """A share or streams group that stands behind a consumer group of its name, of which there is no tombstone."""
+    for old, new in pairwise(history.epochs):
+        ended = old.ended if old.ended_by == END_NOT_SEEN and old.group_type == GroupType.CONSUMER else None
+        if ended is None or new.group_type not in (GroupType.SHARE, GroupType.STREAMS):
+            continue
+        if not history.lost.any_within(GROUP_LOG, ended.partition, old.opened.offset, ended.offset):
+            what = (
+                f"records of {new.group_type.lower()} group {history.group_id} stand behind those of a consumer group"
+            )
+            return 1, [old.opened, ended], f"{what} of that name, which has no tombstone"
+    return None
+
+
+ORDERS: Final = {"commits before streams": _commits_before_streams, "behind consumers": _behind_consumers}
 
 
 def _releases(history: GroupHistory) -> list[tuple[tuple[int, ...], BrokerEvent]]:
@@ -106,23 +137,13 @@ def _releases(history: GroupHistory) -> list[tuple[tuple[int, ...], BrokerEvent]
     return [(tuple(map(int, (line.reason or "").split("."))), line) for line in last.values()]
 
 
-def _may_have_it(of_log: Mapping[str, Any], known: Levels) -> bool | None:
+def _may_have_it(of_log: Mapping[str, Any], known: Levels | None) -> bool | None:
     """Return whether brokers with these levels of ``metadata.version`` are of a release with the fault; False where it
-    is open, None where they are not.
+    is open, None where they are not, or may as well be of any other.
     """
+    if known is None:
+        return None if of_log["levels"][0] else False
     oldest, newest = known.oldest or 0, LATEST if known.newest is None else known.newest
     if newest < of_log["levels"][0] or oldest > of_log["levels"][1]:
         return None
     return bool(of_log["levels"][0] <= oldest and newest <= of_log["certain"])
-
-
-def _begin(history: GroupHistory) -> LogPosition | None:
-    """Return the first record of a group that was a streams group from its beginning on; None: it was not."""
-    if not history.epochs or any(row.group_type != GroupType.STREAMS for row in history.epochs):
-        return None
-    records = [*(row.opened for row in history.epochs), *(row.joined for row in history.memberships)]
-    return min(records, key=lambda at: at.offset)
-
-
-def _is_before(at: LogPosition, begin: LogPosition) -> bool:
-    return at.partition == begin.partition and at.offset < begin.offset

@@ -57,11 +57,7 @@ def handle_alter(op: Operation, request: Request) -> Fields:
 
 
 def _starts(topic: Topic, wanted: list[AlterShareGroupOffsetsPartition]) -> dict[int, int]:
-    return {
-        partition["partitionIndex"]: partition["startOffset"]
-        for partition in wanted
-        if partition["partitionIndex"] < topic.partitions
-    }
+    return {each["partitionIndex"]: each["startOffset"] for each in wanted if each["partitionIndex"] < topic.partitions}
 
 
 def _altered(wanted: AlterShareGroupOffsetsTopic, topic: Topic | None, known: Mapping[int, int]) -> Fields:

@@ -1,8 +1,11 @@
-"""Commits before the records of their streams group (KAFKA-20254), from log files and from tables."""
+"""Records that no coordinator loads, from log files and from tables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from coordinator_core.records import CoordinatorRecord, Family, MetadataRecordType, RecordType
 from tests.core.builders import GroupLog
@@ -23,12 +26,26 @@ def cluster(level: int) -> list[CoordinatorRecord]:
     ]
 
 
-def test_files_and_tables_say_which_partition_does_not_load(tmp_path: Path) -> None:
-    log = GroupLog("orders")
-    records = [
-        log.commit("orders", 0, 5),
-        log.record(RecordType.STREAMS_GROUP_METADATA, {"epoch": 1, "metadataHash": 0}),
+def of_commits(log: GroupLog) -> list[CoordinatorRecord]:
+    """Commits before the records of their streams group (KAFKA-20254)."""
+    return [log.commit("orders", 0, 5), log.record(RecordType.STREAMS_GROUP_METADATA, {"epoch": 1, "metadataHash": 0})]
+
+
+def of_a_forgotten_group(log: GroupLog) -> list[CoordinatorRecord]:
+    """A consumer group that the coordinator forgot without a record, and the share group that took its name."""
+    epoch = {"epoch": 1, "metadataHash": 0}
+    return [
+        log.record(RecordType.CONSUMER_GROUP_METADATA, epoch),
+        log.share_member("m"),
+        log.record(RecordType.SHARE_GROUP_METADATA, epoch),
     ]
+
+
+@pytest.mark.parametrize("made", [of_commits, of_a_forgotten_group])
+def test_files_and_tables_say_which_partition_does_not_load(
+    made: Callable[[GroupLog], list[CoordinatorRecord]], tmp_path: Path
+) -> None:
+    records = made(GroupLog("orders"))
     folder = tmp_path / "logs"
     write_segment(folder / "__consumer_offsets-0", [batch(each) for each in records])
     write_segment(folder / "__cluster_metadata-0", [batch(each, family=Family.METADATA) for each in cluster(27)])

@@ -1,4 +1,4 @@
-"""Records in the log that brokers of a release cannot load (KAFKA-20254)."""
+"""Records in the log that brokers of a release cannot load."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.broker_log.lines import events
 from coordinator_core.cluster.snapshot_settings import Levels
+from coordinator_core.history.lost_records import LostRecords
 from jobs.settings import load
 from tests.core.audit.findings.test_findings import commits
 from tests.core.audit.histories import all_shown, at, epoch
@@ -83,3 +84,26 @@ def test_brokers_of_two_releases_leave_it_open() -> None:
     assert [row.kind for row in findings_of_cluster([given], LIMITS, all_shown) if not row.covered] == [
         FindingKind.MAY_NOT_LOAD
     ]
+
+
+def behind(level: int | None, *, old: str = "CONSUMER", how: str = "end not seen", lost: int = 9) -> list[FindingRow]:
+    """A share group behind another group of its name; ``lost``: an offset that is."""
+    rows = [
+        epoch(3, at(1), group_type=old)._replace(ended=at(4), ended_by=how, is_open=False),
+        epoch(1, at(5), group_type="SHARE"),
+    ]
+    topics = NO_TOPICS._replace(levels=None if level is None else Levels(level, level))
+    missing = LostRecords({("__consumer_offsets", 0): [(lost, lost)]})
+    given = GroupHistory("g", 60_000, rows, topics=topics, lost=missing)
+    return [row for row in findings_of_cluster([given], LIMITS, all_shown) if row.kind in KINDS and not row.covered]
+
+
+def test_a_share_group_behind_a_consumer_group_without_tombstones_is_not_loaded() -> None:
+    """A classic member that is refused at an empty consumer group has the coordinator forget it without a record."""
+    for level in (24, 31, 32):
+        (row,) = behind(level)
+        assert (row.kind, row.value, row.subject) == (FindingKind.WILL_NOT_LOAD, 1, "__consumer_offsets-0")
+    assert "records of share group g stand behind those of a consumer group of that name" in row.detail
+    assert [row.kind for level in (None, 33) for row in behind(level)] == [FindingKind.MAY_NOT_LOAD] * 2
+    assert behind(31, how="group deleted") == behind(31, old="CLASSIC") == []
+    assert behind(31, lost=3) == [], "the tombstone may be what is lost"
