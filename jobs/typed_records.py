@@ -67,7 +67,7 @@ _METADATA: Final = frozenset(
 
 
 class _Class(NamedTuple):
-    """One ``TypedDict``: its base classes, and for each field the annotation and the docstring."""
+    """One ``TypedDict``: its base classes, and for each field the annotation and what it is."""
 
     name: str
     bases: tuple[str, ...]
@@ -220,8 +220,12 @@ def _class(made: _Class, about: str) -> Iterator[str]:
     if made.fields:
         yield ""
     for name, (annotation, text) in made.fields.items():
-        yield f"    {name}: {annotation}"
-        yield from _docstring(text)
+        line = f"    {name}: {annotation}"
+        if len(line) + len("  # ") + len(text) <= WIDTH:
+            yield f"{line}  # {text}"
+        else:
+            yield from (f"    # {part}" for part in wrap(text, WIDTH - 6, break_on_hyphens=False))
+            yield line
 
 
 def _docstring(text: str) -> Iterator[str]:

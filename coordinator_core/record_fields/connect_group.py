@@ -12,18 +12,15 @@ from coordinator_core.records import CoordinatorRecord
 class ConnectWorkerGroupMetadataKey(TrailingBytes):
     """Key of CONNECT_GROUP_METADATA."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ConnectWorkerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of a Connect group."""
 
-    epoch: int
-    """Group epoch."""
-    _type: NotRequired[Literal["ConnectWorkerGroupMetadataValue"]]
-    """In no record: it sets this type apart."""
+    epoch: int  # Group epoch.
+    _type: NotRequired[Literal["ConnectWorkerGroupMetadataValue"]]  # In no record: it sets this type apart.
 
 
 ConnectWorkerGroupMetadataRecord = CoordinatorRecord[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]
@@ -33,40 +30,33 @@ ConnectWorkerGroupMetadataRecord = CoordinatorRecord[ConnectWorkerGroupMetadataK
 class ConnectWorkerGroupConnectorsTasksMetadataKey(TrailingBytes):
     """Key of CONNECT_GROUP_CONNECTORS_TASKS_METADATA."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId(UnknownTaggedFields):
     """Struct of ``tasks``."""
 
-    connectorId: str
-    """Connector name."""
-    taskId: int
-    """Task number within the connector."""
+    connectorId: str  # Connector name.
+    taskId: int  # Task number within the connector.
 
 
 @final
 class ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks(UnknownTaggedFields):
     """Struct of ``connectorsTasks``."""
 
-    connectors: list[str]
-    """Connector names."""
-    tasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId]
-    """Task ids."""
+    connectors: list[str]  # Connector names.
+    tasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId]  # Task ids.
 
 
 @final
 class ConnectWorkerGroupConnectorsTasksMetadataValue(TrailingBytes, UnknownTaggedFields):
     """What connectors and tasks a Connect group has to run."""
 
-    epoch: int
-    """Group epoch."""
-    connectorsTasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks]
-    """Connectors and tasks."""
+    epoch: int  # Group epoch.
+    connectorsTasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks]  # Connectors and tasks.
+    # In no record: it sets this type apart.
     _type: NotRequired[Literal["ConnectWorkerGroupConnectorsTasksMetadataValue"]]
-    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupConnectorsTasksMetadataRecord = CoordinatorRecord[
@@ -78,50 +68,34 @@ ConnectWorkerGroupConnectorsTasksMetadataRecord = CoordinatorRecord[
 class ConnectWorkerGroupMemberMetadataKey(TrailingBytes):
     """Key of CONNECT_GROUP_MEMBER_METADATA."""
 
-    groupId: str
-    """Group id."""
-    memberId: str
-    """Member (worker) id."""
+    groupId: str  # Group id.
+    memberId: str  # Member (worker) id.
 
 
 @final
 class ConnectWorkerGroupMemberMetadataAssignor(UnknownTaggedFields):
     """Struct of ``assignors``."""
 
-    name: str
-    """Assignor name."""
-    minimumVersion: int
-    """Lowest metadata version."""
-    maximumVersion: int
-    """Highest metadata version."""
-    reason: int
-    """Why the metadata changed."""
-    version: int
-    """Version of the metadata."""
-    metadata: bytes
-    """Metadata for the assignor."""
+    name: str  # Assignor name.
+    minimumVersion: int  # Lowest metadata version.
+    maximumVersion: int  # Highest metadata version.
+    reason: int  # Why the metadata changed.
+    version: int  # Version of the metadata.
+    metadata: bytes  # Metadata for the assignor.
 
 
 @final
 class ConnectWorkerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A worker as it described itself."""
 
-    groupEpoch: int
-    """Group epoch."""
-    instanceId: str | None
-    """Instance id of a static worker."""
-    clientId: str
-    """client.id."""
-    clientHost: str
-    """Address of the worker."""
-    subscribedTopicNames: list[str]
-    """Unused by workers."""
-    subscribedTopicRegex: str | None
-    """Unused by workers."""
-    assignors: list[ConnectWorkerGroupMemberMetadataAssignor]
-    """Assignors the worker offers, in its order."""
-    _type: NotRequired[Literal["ConnectWorkerGroupMemberMetadataValue"]]
-    """In no record: it sets this type apart."""
+    groupEpoch: int  # Group epoch.
+    instanceId: str | None  # Instance id of a static worker.
+    clientId: str  # client.id.
+    clientHost: str  # Address of the worker.
+    subscribedTopicNames: list[str]  # Unused by workers.
+    subscribedTopicRegex: str | None  # Unused by workers.
+    assignors: list[ConnectWorkerGroupMemberMetadataAssignor]  # Assignors the worker offers, in its order.
+    _type: NotRequired[Literal["ConnectWorkerGroupMemberMetadataValue"]]  # In no record: it sets this type apart.
 
 
 ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[
@@ -133,56 +107,43 @@ ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[
 class ConnectWorkerGroupTargetAssignmentKey(TrailingBytes):
     """Key of CONNECT_GROUP_TARGET_ASSIGNMENT."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ConnectWorkerGroupTargetAssignmentConnectorTaskId(UnknownTaggedFields):
     """Struct of ``tasks``."""
 
-    connectorId: str
-    """Connector name."""
-    taskId: int
-    """Task number within the connector."""
+    connectorId: str  # Connector name.
+    taskId: int  # Task number within the connector.
 
 
 @final
 class ConnectWorkerGroupTargetAssignmentConnectorsTasks(UnknownTaggedFields):
     """Struct of ``connectorsTasks``."""
 
-    connectors: list[str]
-    """Connector names."""
-    tasks: list[ConnectWorkerGroupTargetAssignmentConnectorTaskId]
-    """Task ids."""
+    connectors: list[str]  # Connector names.
+    tasks: list[ConnectWorkerGroupTargetAssignmentConnectorTaskId]  # Task ids.
 
 
 @final
 class ConnectWorkerGroupTargetAssignmentMember(UnknownTaggedFields):
     """Struct of ``members``."""
 
-    memberId: str
-    """Worker id."""
-    error: int
-    """Error that the assignor reports."""
-    connectorsTasks: list[ConnectWorkerGroupTargetAssignmentConnectorsTasks]
-    """Connectors and tasks."""
-    version: int
-    """Version of the metadata."""
-    metadata: bytes
-    """Metadata from the assignor."""
+    memberId: str  # Worker id.
+    error: int  # Error that the assignor reports.
+    connectorsTasks: list[ConnectWorkerGroupTargetAssignmentConnectorsTasks]  # Connectors and tasks.
+    version: int  # Version of the metadata.
+    metadata: bytes  # Metadata from the assignor.
 
 
 @final
 class ConnectWorkerGroupTargetAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """The target assignment of all workers, in one record."""
 
-    assignmentEpoch: int
-    """Epoch of the group that the target was computed for."""
-    members: list[ConnectWorkerGroupTargetAssignmentMember]
-    """Workers."""
-    _type: NotRequired[Literal["ConnectWorkerGroupTargetAssignmentValue"]]
-    """In no record: it sets this type apart."""
+    assignmentEpoch: int  # Epoch of the group that the target was computed for.
+    members: list[ConnectWorkerGroupTargetAssignmentMember]  # Workers.
+    _type: NotRequired[Literal["ConnectWorkerGroupTargetAssignmentValue"]]  # In no record: it sets this type apart.
 
 
 ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[
@@ -194,48 +155,37 @@ ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[
 class ConnectWorkerGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Key of CONNECT_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
 
-    groupId: str
-    """Group id."""
-    memberId: str
-    """Member (worker) id."""
+    groupId: str  # Group id.
+    memberId: str  # Member (worker) id.
 
 
 @final
 class ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId(UnknownTaggedFields):
     """Struct of ``tasks``."""
 
-    connectorId: str
-    """Connector name."""
-    taskId: int
-    """Task number within the connector."""
+    connectorId: str  # Connector name.
+    taskId: int  # Task number within the connector.
 
 
 @final
 class ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks(UnknownTaggedFields):
     """Struct of ``connectorsTasks``."""
 
-    connectors: list[str]
-    """Connector names."""
-    tasks: list[ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId]
-    """Task ids."""
+    connectors: list[str]  # Connector names.
+    tasks: list[ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId]  # Task ids.
 
 
 @final
 class ConnectWorkerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """What one worker runs."""
 
-    memberEpoch: int
-    """Epoch the worker is at."""
-    error: int
-    """Error that the assignor reports."""
-    connectorsTasks: list[ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks]
-    """Connectors and tasks."""
-    version: int
-    """Version of the metadata."""
-    metadata: bytes
-    """Metadata from the assignor."""
+    memberEpoch: int  # Epoch the worker is at.
+    error: int  # Error that the assignor reports.
+    connectorsTasks: list[ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks]  # Connectors and tasks.
+    version: int  # Version of the metadata.
+    metadata: bytes  # Metadata from the assignor.
+    # In no record: it sets this type apart.
     _type: NotRequired[Literal["ConnectWorkerGroupCurrentMemberAssignmentValue"]]
-    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
@@ -247,28 +197,23 @@ ConnectWorkerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
 class ConnectWorkerGroupConfigurationKey(TrailingBytes):
     """Key of CONNECT_GROUP_CONFIGURATION."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ConnectWorkerGroupConfigurationEntry(UnknownTaggedFields):
     """Struct of ``configurations``."""
 
-    name: str
-    """Name."""
-    value: str
-    """Value."""
+    name: str  # Name.
+    value: str  # Value.
 
 
 @final
 class ConnectWorkerGroupConfigurationValue(TrailingBytes, UnknownTaggedFields):
     """Configuration of a Connect group."""
 
-    configurations: list[ConnectWorkerGroupConfigurationEntry]
-    """Configuration."""
-    _type: NotRequired[Literal["ConnectWorkerGroupConfigurationValue"]]
-    """In no record: it sets this type apart."""
+    configurations: list[ConnectWorkerGroupConfigurationEntry]  # Configuration.
+    _type: NotRequired[Literal["ConnectWorkerGroupConfigurationValue"]]  # In no record: it sets this type apart.
 
 
 ConnectWorkerGroupConfigurationRecord = CoordinatorRecord[

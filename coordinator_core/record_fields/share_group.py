@@ -12,26 +12,19 @@ from coordinator_core.records import CoordinatorRecord
 class ShareGroupMemberMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_MEMBER_METADATA."""
 
-    groupId: str
-    """Group id."""
-    memberId: str
-    """Member id."""
+    groupId: str  # Group id.
+    memberId: str  # Member id.
 
 
 @final
 class ShareGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A member of a share group (KIP-932)."""
 
-    rackId: str | None
-    """Rack of the client."""
-    clientId: str
-    """client.id."""
-    clientHost: str
-    """Address of the client, with a leading slash."""
-    subscribedTopicNames: list[str]
-    """Topics subscribed by name."""
-    _type: NotRequired[Literal["ShareGroupMemberMetadataValue"]]
-    """In no record: it sets this type apart."""
+    rackId: str | None  # Rack of the client.
+    clientId: str  # client.id.
+    clientHost: str  # Address of the client, with a leading slash.
+    subscribedTopicNames: list[str]  # Topics subscribed by name.
+    _type: NotRequired[Literal["ShareGroupMemberMetadataValue"]]  # In no record: it sets this type apart.
 
 
 ShareGroupMemberMetadataRecord = CoordinatorRecord[ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue]
@@ -41,20 +34,17 @@ ShareGroupMemberMetadataRecord = CoordinatorRecord[ShareGroupMemberMetadataKey, 
 class ShareGroupMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_METADATA."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ShareGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of a share group."""
 
-    epoch: int
-    """Group epoch."""
+    epoch: int  # Group epoch.
+    # Hash of the subscribed topics and their partitions, signed; 0: none; absent: a broker of 4.0.
     metadataHash: NotRequired[int]
-    """Hash of the subscribed topics and their partitions, signed; 0: none; absent: a broker of 4.0."""
-    _type: NotRequired[Literal["ShareGroupMetadataValue"]]
-    """In no record: it sets this type apart."""
+    _type: NotRequired[Literal["ShareGroupMetadataValue"]]  # In no record: it sets this type apart.
 
 
 ShareGroupMetadataRecord = CoordinatorRecord[ShareGroupMetadataKey, ShareGroupMetadataValue]
@@ -64,20 +54,16 @@ ShareGroupMetadataRecord = CoordinatorRecord[ShareGroupMetadataKey, ShareGroupMe
 class ShareGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_TARGET_ASSIGNMENT_METADATA."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ShareGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of the target assignment of a share group."""
 
-    assignmentEpoch: int
-    """Epoch of the group that the target was computed for."""
-    assignmentTimestamp: NotRequired[int]
-    """When the assignment was computed, ms. Tagged: absent unless it was written."""
-    _type: NotRequired[Literal["ShareGroupTargetAssignmentMetadataValue"]]
-    """In no record: it sets this type apart."""
+    assignmentEpoch: int  # Epoch of the group that the target was computed for.
+    assignmentTimestamp: NotRequired[int]  # When the assignment was computed, ms. Tagged: absent unless it was written.
+    _type: NotRequired[Literal["ShareGroupTargetAssignmentMetadataValue"]]  # In no record: it sets this type apart.
 
 
 ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
@@ -89,30 +75,24 @@ ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
 class ShareGroupTargetAssignmentMemberKey(TrailingBytes):
     """Key of SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER."""
 
-    groupId: str
-    """Group id."""
-    memberId: str
-    """Member id."""
+    groupId: str  # Group id.
+    memberId: str  # Member id.
 
 
 @final
 class ShareGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
     """Struct of ``topicPartitions``."""
 
-    topicId: str
-    """Topic id."""
-    partitions: list[int]
-    """Partition numbers."""
+    topicId: str  # Topic id.
+    partitions: list[int]  # Partition numbers.
 
 
 @final
 class ShareGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
     """The target assignment of one member of a share group."""
 
-    topicPartitions: list[ShareGroupTargetAssignmentMemberTopicPartition]
-    """Assigned partitions by topic."""
-    _type: NotRequired[Literal["ShareGroupTargetAssignmentMemberValue"]]
-    """In no record: it sets this type apart."""
+    topicPartitions: list[ShareGroupTargetAssignmentMemberTopicPartition]  # Assigned partitions by topic.
+    _type: NotRequired[Literal["ShareGroupTargetAssignmentMemberValue"]]  # In no record: it sets this type apart.
 
 
 ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[
@@ -124,36 +104,27 @@ ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[
 class ShareGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Key of SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
 
-    groupId: str
-    """Group id."""
-    memberId: str
-    """Member id."""
+    groupId: str  # Group id.
+    memberId: str  # Member id.
 
 
 @final
 class ShareGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
     """Struct of ``assignedPartitions``."""
 
-    topicId: str
-    """Topic id."""
-    partitions: list[int]
-    """Partition numbers."""
+    topicId: str  # Topic id.
+    partitions: list[int]  # Partition numbers.
 
 
 @final
 class ShareGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """What one member of a share group has."""
 
-    memberEpoch: int
-    """Epoch the member is at; -2 for a static member that left."""
-    previousMemberEpoch: int
-    """Epoch the member was at before; accepted when a response was lost."""
-    state: int
-    """Member state, a number of the group type."""
-    assignedPartitions: list[ShareGroupCurrentMemberAssignmentTopicPartitions]
-    """Partitions the member has."""
-    _type: NotRequired[Literal["ShareGroupCurrentMemberAssignmentValue"]]
-    """In no record: it sets this type apart."""
+    memberEpoch: int  # Epoch the member is at; -2 for a static member that left.
+    previousMemberEpoch: int  # Epoch the member was at before; accepted when a response was lost.
+    state: int  # Member state, a number of the group type.
+    assignedPartitions: list[ShareGroupCurrentMemberAssignmentTopicPartitions]  # Partitions the member has.
+    _type: NotRequired[Literal["ShareGroupCurrentMemberAssignmentValue"]]  # In no record: it sets this type apart.
 
 
 ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
@@ -165,44 +136,36 @@ ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
 class ShareGroupStatePartitionMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_STATE_PARTITION_METADATA."""
 
-    groupId: str
-    """Group id."""
+    groupId: str  # Group id.
 
 
 @final
 class ShareGroupStatePartitionMetadataTopicPartitionsInfo(UnknownTaggedFields):
     """Struct of ``initializingTopics``, ``initializedTopics``."""
 
-    topicId: str
-    """Topic id."""
-    topicName: str
-    """Topic name."""
-    partitions: list[int]
-    """Partition numbers."""
+    topicId: str  # Topic id.
+    topicName: str  # Topic name.
+    partitions: list[int]  # Partition numbers.
 
 
 @final
 class ShareGroupStatePartitionMetadataTopicInfo(UnknownTaggedFields):
     """Struct of ``deletingTopics``."""
 
-    topicId: str
-    """Topic id."""
-    topicName: str
-    """Topic name."""
+    topicId: str  # Topic id.
+    topicName: str  # Topic name.
 
 
 @final
 class ShareGroupStatePartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Which share-partition states of a share group exist, are being made or deleted."""
 
+    # Partitions whose share state is being created.
     initializingTopics: list[ShareGroupStatePartitionMetadataTopicPartitionsInfo]
-    """Partitions whose share state is being created."""
+    # Partitions whose share state exists; only these are assigned.
     initializedTopics: list[ShareGroupStatePartitionMetadataTopicPartitionsInfo]
-    """Partitions whose share state exists; only these are assigned."""
-    deletingTopics: list[ShareGroupStatePartitionMetadataTopicInfo]
-    """Topics whose share state is being deleted."""
-    _type: NotRequired[Literal["ShareGroupStatePartitionMetadataValue"]]
-    """In no record: it sets this type apart."""
+    deletingTopics: list[ShareGroupStatePartitionMetadataTopicInfo]  # Topics whose share state is being deleted.
+    _type: NotRequired[Literal["ShareGroupStatePartitionMetadataValue"]]  # In no record: it sets this type apart.
 
 
 ShareGroupStatePartitionMetadataRecord = CoordinatorRecord[
