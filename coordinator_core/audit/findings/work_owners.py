@@ -17,6 +17,7 @@ from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
+from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.holdings import SHARED_ROLES
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
@@ -196,9 +197,9 @@ def _grown_ms(history: GroupHistory, topic: str | None, partition: int) -> int:
 
 
 def _is_due(history: GroupHistory, present: GroupEpochRow, limits: Thresholds) -> bool:
-    """Whether everything should have an owner by now."""
+    """Whether everything should have an owner by now: not in what a downgrade writes, from which members join again."""
     if present.state == STABLE and history.group_type != "SHARE":
-        return True
+        return all(cause.kind != CauseKind.GROUP_DOWNGRADED for cause in present.causes)
     if present.state in (None, EMPTY) or history.group_type in ("CLASSIC", "CONNECT"):
         return False
     return history.has_lasted(_settling_since(history, present).timestamp_ms, limits.slow_rebalance_ms)
@@ -224,8 +225,7 @@ def _settling_since(history: GroupHistory, present: GroupEpochRow) -> LogPositio
     """When the first of the present epochs began that have members and did not become stable."""
     if present.state == STABLE:
         return present.target or present.opened
-    newest_first = reversed(history.epochs)
-    run = list(takewhile(lambda row: row.state not in (None, STABLE, EMPTY), newest_first))
+    run = list(takewhile(lambda row: row.state not in (None, STABLE, EMPTY), reversed(history.epochs)))
     return run[-1].opened if run else present.opened
 
 

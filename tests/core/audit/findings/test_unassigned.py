@@ -17,6 +17,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
+from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import Fields, LogPosition, RecordType
 from jobs.settings import load
@@ -256,6 +257,17 @@ def test_what_members_gave_up_waits_for_the_second_half_of_a_cooperative_rebalan
     assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [1], "2 is not new there"
     log.write(generation(4, {"b": classic({"in": [1]})}), after_ms=1)
     assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [2], "a is not there"
+
+
+def test_what_a_downgrade_writes_is_no_assignment_that_lasts() -> None:
+    """The member whose leave converts the group had partitions; those that stay join again, and all are assigned."""
+    log = GroupLog().write(generation(11, {"a": classic({"in": [0, 1]})}))
+    known = topics((0, IN))
+    history = GroupHistory.gather("g", HOUR, log.rows(known), TopicsAtEnd.of(known), NO_SHARE_LOGS)
+    (written,) = history.epochs
+    for kind, count in ((CauseKind.GROUP_DOWNGRADED, 0), (CauseKind.MEMBER_LEFT_OR_EXPIRED, 1)):
+        there = history.replaced(epochs=[written._replace(causes=(cause(kind, written.opened),))])
+        assert len([row for row in findings(there, LIMITS) if row.kind in PROBLEMS]) == count
 
 
 def test_a_classic_group_has_the_age_of_metadata_to_notice_new_partitions() -> None:
