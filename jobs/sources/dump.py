@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -32,6 +32,7 @@ from jobs.sources.files import (
     ignore,
     numbered,
     refuse_empty_files,
+    refuse_other_topics,
 )
 from jobs.sources.printed import json_lines
 from jobs.sources.printed.forms import is_printed
@@ -162,7 +163,8 @@ def open_dump(
     records of these topics are read. ``warn`` is told what is left out, and what printed records lack.
 
     Raises:
-        InputError: a path does not exist or has no known format, or a table has no key or value.
+        InputError: a path does not exist or has no known format, a table has no key or value, or all records are of
+            other topics.
     """
     by_format: dict[DumpFormat, list[str]] = {}
     for path in paths:
@@ -206,6 +208,7 @@ def _open(
     if dump_format is DumpFormat.JSON_LINES:
         listed = [file for path in files for file in files_below(path) if file == path or _holds_json(file)]
         source = JsonLinesReader(listed, frozenset(topics))
+        _refuse_other_topics(files[0], JsonLinesReader(listed, None), topics)
         # A process that reads the dump itself finds out by itself what Spark finds here.
         load = _frame(session, source)
         extents, distinct = _surveyed(load()) if runs_steps(session) else (None, False)
@@ -214,11 +217,23 @@ def _open(
         listed = [file for path in files for file in parquet_below(path)]
         if not any(map(lacks_positions_of_parquet, listed)):
             tables = ParquetReader(listed, topic, frozenset(topics))
+            _refuse_other_topics(files[0], ParquetReader(listed, topic, None), topics)
             return Dump(_frame(session, tables), False, None, False, source=tables)
     from jobs.sources import kafka_columns  # not at the top: only Spark reads tables
 
     rows = kafka_columns.read(started(session), files, topic, topics, is_delta=dump_format is DumpFormat.DELTA)
     return Dump(lambda: rows, False, *_surveyed(rows))
+
+
+def _refuse_other_topics(path: str, source: LogSource, topics: Collection[str]) -> None:
+    """Raise InputError if a dump has records, and none is of these topics. It is read up to the first that is."""
+    others: set[str] = set()
+    for batch in (batch for task in source.partitions() for batch in source.read(task)):
+        found = set(batch.column("log_topic").unique().to_pylist())
+        if None in found or found & set(topics):
+            return
+        others |= found
+    refuse_other_topics(path, others, topics)
 
 
 def _surveyed(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
@@ -331,11 +346,11 @@ def _holds_json(path: str) -> bool:
 class JsonLinesReader(NamedTuple):
     """The files of a dump of JSON lines, a task each: the ``place`` of a row is its line.
 
-    Rows of other ``topics`` are left out; those without a topic are not.
+    Rows of other ``topics`` are left out (None: none are); those without a topic are not.
     """
 
     files: Sequence[str]
-    topics: frozenset[str]
+    topics: frozenset[str] | None
 
     def partitions(self) -> Sequence[str]:
         """Return the files."""
@@ -348,5 +363,6 @@ class JsonLinesReader(NamedTuple):
     def read(self, partition: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file."""
         rows = json_lines.read(partition)
-        wanted = (row for row in rows if row.get("log_topic") is None or row["log_topic"] in self.topics)
+        known = self.topics
+        wanted = (row for row in rows if known is None or row.get("log_topic") is None or row["log_topic"] in known)
         return dumped_batches({**row, "source": partition} for row in wanted)

@@ -223,7 +223,7 @@ def find_logs(
     and what printed records lack.
 
     Raises:
-        InputError: a path does not exist, cannot be read, or contains no such file.
+        InputError: a path does not exist, cannot be read, contains no such file, or records of other topics alone.
     """
     wanted = FileFilter.of(topics, snapshots=snapshots)
     files: list[LogFile] = []
@@ -298,6 +298,7 @@ def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[
     printed = printed_logs(of)
     for note in printed.notes:
         warn(note)
+    refuse_other_topics(texts[0], (log.topic for log in printed.logs), wanted.topics)
     return [
         LogFile(
             log.files[0],
@@ -311,6 +312,13 @@ def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[
         for log in printed.logs
         if log.topic in wanted.topics
     ]
+
+
+def refuse_other_topics(path: str, found: Iterable[str], wanted: Collection[str]) -> None:
+    """Raise InputError if records are there, and none is of a topic that is ``wanted``: a topic was mistaken."""
+    others = sorted(set(found))
+    if others and not set(others) & set(wanted):
+        raise InputError(f"{path}: its records are of {', '.join(others[:3])}, and none of {GROUP_LOG}")
 
 
 def with_copy(copied_topic: str | None) -> frozenset[str]:
@@ -328,6 +336,8 @@ def find_group_logs(
             be that there are no groups.
     """
     logs = find_logs(paths, topics=topics, snapshots=True, warn=warn)
+    if not logs:
+        raise InputError(f"{', '.join(map(str, paths))}: no record is there")
     refuse_empty_files([os.fspath(path) for path in paths], logs)
     if all(log.family is Family.METADATA for log in logs):
         named = ", ".join(map(str, paths))

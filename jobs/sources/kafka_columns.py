@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 
 from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import SCHEMA
+from jobs.sources.files import refuse_other_topics
 from jobs.sources.printed.parquet_source import READ, TIMESTAMP_TYPES, parquet_below
 from jobs.sources.printed.printed_rows import HEX, HEX_DIGITS, MICROS, NANOS, SECONDS, known_names
 from jobs.tables.spark_errors import one_line
@@ -34,7 +35,7 @@ def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str
     ``topic``: the topic of records without one. ``topics``: records of others are left out.
 
     Raises:
-        InputError: a table cannot be read, or has no key or value.
+        InputError: a table cannot be read, has no key or value, or only records of other topics.
     """
     # The files of a sink may differ in their columns: by itself Spark would take those of one of them.
     reader = spark.read.option("mergeSchema", "true")
@@ -50,7 +51,11 @@ def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str
     except Exception as error:
         kind = "delta" if is_delta else "parquet"
         raise InputError(f"{', '.join(files)}: cannot be read as {kind}: {one_line(error)}") from error
-    return rows.where(F.col("log_topic").isin(*topics) | F.col("log_topic").isNull())
+    known = rows.where(F.col("log_topic").isin(*topics) | F.col("log_topic").isNull())
+    if known.isEmpty():
+        others = [row["log_topic"] for row in rows.select("log_topic").distinct().limit(3).collect()]
+        refuse_other_topics(files[0], others, topics)
+    return known
 
 
 def _is_hidden(path: str) -> bool:

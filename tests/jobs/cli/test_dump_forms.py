@@ -7,6 +7,8 @@ from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.records import GROUP_LOG
@@ -39,3 +41,39 @@ def test_times_that_are_coarse_or_absent_raise_no_alarm(tmp_path: Path, time: st
     assert [row for row in found if row["level"] == "alarm"] == []
     told = run_command("findings", "--log", tmp_path / "dump.jsonl").stderr
     assert ("have no times" in told) is (time in ("0", "-1"))
+
+
+def test_a_dump_of_another_topic_is_refused_by_questions_and_nights(tmp_path: Path) -> None:
+    lines = dumped(tmp_path / "dump.jsonl", lambda fields: fields | {"topic": "payments"})
+    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    tables = {"json": lines, "parquet": tmp_path / "dump.parquet"}
+    pq.write_table(pa.table(columns), tables["parquet"])
+    (tmp_path / "local.yaml").write_text("engine:\n  runner: local\n")
+    for place in tables.values():
+        asked = run_command("findings", "--log", place)
+        taken = run_command("nightly", place, "--tables", tmp_path / "tables", "--config", tmp_path / "local.yaml")
+        for result in (asked, taken):
+            assert result.exit_code == 1
+            assert f"{place}: its records are of payments, and none of __consumer_offsets" in result.stderr
+
+
+def test_records_of_other_topics_beside_are_left_out(tmp_path: Path) -> None:
+    lines = dumped(tmp_path / "dump.jsonl")
+    other = lines.read_text().replace('"topic": "__consumer_offsets"', '"topic": "payments"')
+    lines.write_text(other + lines.read_text())
+    assert rows_of_command("groups", "--log", lines, "--json")
+
+
+def test_an_empty_table_is_a_night_without_records_and_no_answer(tmp_path: Path) -> None:
+    place = tmp_path / "dump.parquet"
+    fields = {"key": pa.binary(), "value": pa.binary(), "partition": pa.int32(), "offset": pa.int64()}
+    pq.write_table(pa.schema(list(fields.items())).empty_table(), place)
+    (tmp_path / "local.yaml").write_text("engine:\n  runner: local\n")
+    asked = run_command("findings", "--log", place)
+    assert asked.exit_code == 1
+    assert f"{place}: no record is there" in asked.stderr
+    assert (
+        run_command("ingest", place, "--tables", tmp_path / "tables", "--config", tmp_path / "local.yaml").exit_code
+        == 0
+    )

@@ -151,6 +151,11 @@ def test_spark_reads_each_form_alike(spark: SparkSession, tmp_path: Path) -> Non
         for row in there:
             row["key"], row["value"] = (None if row[name] is None else bytes(row[name]) for name in ("key", "value"))
         assert records(there) == records(read(place)), form
+    other = pa.table({"key": [b"k"], "value": [b"v"], "partition": [0], "offset": [0], "topic": ["payments"]})
+    (tmp_path / "other").mkdir()
+    pq.write_table(other, tmp_path / "other" / "0.parquet")
+    with pytest.raises(InputError, match="its records are of payments, and none of __consumer_offsets"):
+        open_dump(spark, [str(tmp_path / "other")])
     table = pa.table({"key": ["00ff"], "value": ["AAE="], "partition": [0], "offset": [0]})
     (tmp_path / "hex").mkdir()
     pq.write_table(table, tmp_path / "hex" / "0.parquet")
