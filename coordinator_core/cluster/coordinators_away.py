@@ -9,7 +9,7 @@ leaders then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -29,6 +29,7 @@ class CoordinatorAway(NamedTuple):
     ``since`` and ``until`` are records of the metadata log; ``until`` is None while it lasts, as far as that log shows.
     ``broker`` is the one that had led the partition. ``is_planned``: whether it announced that it shuts down; None: its
     records do not say so. ``fenced`` is where it was fenced: one that shuts down gives its partitions up before.
+    ``led`` is the leader epoch up to which records were written before; None: leader epochs do not tell.
     """
 
     topic: str
@@ -38,6 +39,7 @@ class CoordinatorAway(NamedTuple):
     until: LogPosition | None
     is_planned: bool | None
     fenced: LogPosition | None = None
+    led: int | None = None
 
     @property
     def is_seen(self) -> bool:
@@ -49,13 +51,14 @@ class CoordinatorAway(NamedTuple):
         """When it ended (ms); None while it lasts."""
         return None if self.until is None else self.until.timestamp_ms
 
-    def overlaps(self, first_ms: int, last_ms: int) -> bool:
-        """Whether some of it lies between two times, both included."""
-        return self.since.timestamp_ms <= last_ms and (self.until is None or self.until.timestamp_ms >= first_ms)
-
-    def explains(self, time_ms: int) -> bool:
-        """Whether what happened at a time may be its consequence: it lasted then, or had ended shortly before."""
-        return self.overlaps(time_ms - FOUND_AGAIN_MS, time_ms)
+    def overlaps(self, first_ms: int, last_ms: int, last_epoch: int | None = None) -> bool:
+        """Whether some of it lies between two times, both included; ``last_epoch``: the leader epoch of a record of the
+        last time, which tells what the clocks of two brokers may not.
+        """
+        has_begun = self.since.timestamp_ms <= last_ms
+        if self.led is not None and last_epoch is not None and last_epoch >= 0:
+            has_begun = self.led < last_epoch
+        return has_begun and (self.until is None or self.until.timestamp_ms >= first_ms)
 
 
 AwayByPartition = Mapping[tuple[str, int], tuple[CoordinatorAway, ...]]
@@ -88,38 +91,35 @@ def _times(
     return tuple(_away(brokers, topic, partition))
 
 
-def away_at(times: Iterable[CoordinatorAway], first_ms: int, last_ms: int) -> list[CoordinatorAway]:
-    """Return those that have some of the time between two times, both included."""
-    return [away for away in times if away.overlaps(first_ms, last_ms)]
-
-
 class _Change(NamedTuple):
-    """A partition gets a leader (``leader``), or a broker comes or goes."""
+    """A partition gets a leader (``leader``) with its leader epoch, or a broker comes or goes."""
 
     offset: int
     at: LogPosition
     broker: int
     is_there: bool | None
+    epoch: int | None = None
 
 
 def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[CoordinatorAway]:
     """Walk through what is written about the leader, all records of one batch at once: they take effect together."""
-    led = [_Change(term.at.offset, term.at, term.leader, None) for term in brokers.leaders(topic, partition)]
+    terms = brokers.leaders(topic, partition)
+    led = [_Change(term.at.offset, term.at, term.leader, None, term.epoch) for term in terms]
     there: dict[int, bool] = defaultdict(lambda: True)
-    leader, last, gone = NO_LEADER, NO_LEADER, None
+    (leader, epoch), (last, served), gone = (NO_LEADER, None), (NO_LEADER, None), None
     changes = sorted([*led, *_presence(brokers)], key=itemgetter(0))
     for _, at_once in groupby(changes, key=lambda change: change.at.timestamp_ms):
         for change in at_once:
             if change.is_there is None:
-                leader = change.broker
+                leader, epoch = change.broker, change.epoch
             else:
                 there[change.broker] = change.is_there
         is_served = leader != NO_LEADER and there[leader]
         if is_served and gone is not None:
-            yield gone._replace(until=change.at)
+            yield gone._replace(until=change.at, led=None if epoch == served else served)
             gone = None
         if is_served:
-            last = leader
+            last, served = leader, epoch
         # A partition that never had a leader is not away: nobody was served by it yet.
         elif gone is None and last != NO_LEADER:
             # The absence of the broker that begins then, or soon after.
@@ -130,7 +130,7 @@ def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[Coordi
                 at = fenced.since if fenced.is_fenced else None
                 gone = gone._replace(is_planned=fenced.is_planned, fenced=at)
     if gone is not None:
-        yield gone
+        yield gone._replace(led=None if epoch == served else served)
 
 
 def _presence(brokers: BrokerHistory) -> Iterator[_Change]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator_core.clients.known_clients import LEAVES_IF_NOT_POLLED
 from coordinator_core.cluster.clocks import utc
-from coordinator_core.cluster.coordinators_away import away_at, times_away
+from coordinator_core.cluster.coordinators_away import times_away
 from coordinator_core.durations import duration
 from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
@@ -139,11 +139,15 @@ def _coordinator_away(writer: HistoryWriter, since_ms: int, at: LogPosition) -> 
     if writer.topics is None:
         return None
     times = times_away(writer.topics.brokers, LOG_TOPICS[writer.group.family], at.partition)
-    away = away_at(times, since_ms, at.timestamp_ms)
+    away = [each for each in times if each.overlaps(since_ms, at.timestamp_ms, writer.open_history.leader_epoch)]
     if not away:
         return None
-    until = "" if away[-1].until_ms is None else f" until {utc(away[-1].until_ms)}"
-    return f"{COORDINATOR_AWAY}{until}: no member could send a heartbeat"
+    return f"{away_until(away[-1].until_ms)} no member could send a heartbeat"
+
+
+def away_until(until_ms: int | None) -> str:
+    """How the hint of a member begins that could not send heartbeats up to a time; None: up to the end of the log."""
+    return f"{COORDINATOR_AWAY}:" if until_ms is None else f"{COORDINATOR_AWAY} until {utc(until_ms)}:"
 
 
 def _saw_commits(writer: HistoryWriter, joined: LogPosition, at: LogPosition, last_ms: int | None) -> bool:

@@ -42,9 +42,9 @@ ORDER BY group_id, topic, log_partition
 
 
 LOST_AWAY = (
-    "SELECT m.group_id, m.left.timestamp_ms AS left_ms FROM $memberships AS m "
+    "SELECT m.group_id, m.left.timestamp_ms AS left_ms, m.hint FROM $memberships AS m "
     f"WHERE m.cluster = :cluster AND m.hint LIKE '{COORDINATOR_AWAY}%' AND m.left.timestamp_ms IS NOT NULL "
-    "ORDER BY m.group_id, left_ms"
+    "ORDER BY m.group_id, left_ms, m.hint"
 )
 
 
@@ -72,7 +72,7 @@ def stored_stays(tables: TableReader, cluster: str) -> Iterator[GroupStay]:
 def stored_lost_members(tables: TableReader, cluster: str) -> Iterator[LostMember]:
     """Yield the members that may have lost their sessions as their coordinator was away."""
     for row in tables.rows(LOST_AWAY, cluster=cluster):
-        yield LostMember(row["group_id"], row["left_ms"])
+        yield LostMember(**row)
 
 
 def stored_lives(tables: TableReader, cluster: str) -> Iterator[GroupLife]:

@@ -17,7 +17,7 @@ from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.memberships import COORDINATOR_AWAY
+from coordinator_core.history.memberships import COORDINATOR_AWAY, away_until
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LOG_TOPICS, Family
 
@@ -60,18 +60,20 @@ class LostMember(NamedTuple):
 
     group_id: Annotated[str, "the group"]
     left_ms: Annotated[int, "when it was removed"]
+    hint: Annotated[str, "up to when its coordinator was away"]
 
 
 def lost_members(history: GroupHistory) -> Iterator[LostMember]:
     """Yield the members of a group that may have lost their sessions as its coordinator was away."""
     for row in history.memberships:
-        if row.left is not None and (row.hint or "").startswith(COORDINATOR_AWAY):
-            yield LostMember(history.group_id, row.left.timestamp_ms)
+        if row.left is not None and row.hint is not None and row.hint.startswith(COORDINATOR_AWAY):
+            yield LostMember(history.group_id, row.left.timestamp_ms, row.hint)
 
 
 def told_of(history: GroupHistory, limits: Thresholds, time_ms: int) -> bool:
     """Whether what happened in a group at a time may be the consequence of a coordinator that was away for long."""
-    return any(time.explains(time_ms) and _counts(time, history.has_lasted, limits) for time in history.away)
+    near = (time for time in history.away if time.overlaps(time_ms - FOUND_AGAIN_MS, time_ms))
+    return any(_counts(time, history.has_lasted, limits) for time in near)
 
 
 def _counts(time: CoordinatorAway, has_lasted: Callable[[int, int], bool], limits: Thresholds) -> bool:
@@ -146,7 +148,12 @@ def _finding(
         f"{utc(since_ms)}{ended}: {fates}; {logs} had no leader{within_reach}: "
         "no group of theirs could commit, join or rebalance"
     )
-    members = [row for row in lost if row.group_id in groups and since_ms <= row.left_ms <= until_ms + FOUND_AGAIN_MS]
+    # A hint was made where leader epochs tell on which side of the time a record lies: the two clocks need not agree.
+    hints, last_ms = tuple(away_until(time.until_ms) for time in times), until_ms + FOUND_AGAIN_MS
+    near = (row for row in lost if row.group_id in groups and row.left_ms <= last_ms)
+    members = [
+        row for row in near if row.hint.startswith((*hints, away_until(None)) if row.left_ms >= since_ms else hints)
+    ]
     if members:
         detail += f"; {counted(len(members), 'member')} may have lost their sessions by it"
     is_quick = all(time.is_planned for time in times) and not is_open and until_ms - since_ms < CLIENTS_WAIT_MS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.broker_history import NO_LEADER, BrokerHistory
-from coordinator_core.cluster.coordinators_away import CoordinatorAway, away_at, coordinators_away
+from coordinator_core.cluster.coordinators_away import CoordinatorAway, coordinators_away
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 PLACE = GROUP_LOG, 0
@@ -31,13 +31,24 @@ def test_a_partition_without_a_leader_has_no_coordinator() -> None:
     brokers.note_registration(1, at(20), fenced=True, tells_shutdown=True)
     brokers.note_fenced(1, at(21), fenced=False)
     assert coordinators_away(brokers) == {
-        PLACE: (CoordinatorAway(*PLACE, 1, at(11), None, is_planned=True, fenced=at(12)),)
+        PLACE: (CoordinatorAway(*PLACE, 1, at(11), None, is_planned=True, fenced=at(12), led=0),)
     }
     brokers.note_leader(*PLACE, 1, None, at(22))
     (away,) = coordinators_away(brokers)[PLACE]
     assert (away.until, away.until_ms) == (at(22), 22_000)
-    assert away_at([away], 22_000, 30_000) == [away]
-    assert away_at([away], 22_001, 30_000) == []
+    assert away.overlaps(22_000, 30_000)
+    assert not away.overlaps(22_001, 30_000)
+
+
+def test_leader_epochs_tell_on_which_side_of_an_absence_a_record_lies_and_clocks_where_there_are_none() -> None:
+    brokers = history()
+    brokers.note_leader(*PLACE, NO_LEADER, None, at(11))
+    brokers.note_leader(*PLACE, 1, None, at(22))
+    (away,) = coordinators_away(brokers)[PLACE]
+    assert away.led == 0
+    for last_ms in (10_999, 11_001):
+        assert [away.overlaps(0, last_ms, epoch) for epoch in (-1, 0, 2)] == [last_ms == 11_001, False, True]
+    assert not away.overlaps(22_001, 30_000, 2), "when a member was last seen has no epoch"
 
 
 def test_a_leader_that_is_fenced_is_away() -> None:

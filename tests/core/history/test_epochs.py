@@ -552,6 +552,21 @@ def test_the_leader_epochs_of_a_log_show_that_another_coordinator_took_over(epoc
     assert (second.broker_away is True) == (blamed is None)
 
 
+@pytest.mark.parametrize(("last", "is_away"), [(4, False), (None, True), (6, True)])
+def test_what_was_written_before_a_coordinator_was_away_is_no_consequence_of_it(last, is_away):
+    """By the controller's clock it was away already when the member went: its leader epochs tell otherwise."""
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3), target_epoch(3))
+    went_ms, topics = log.time_ms, existing(t=4)
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, 4, LogPosition(0, 0, 0))
+    topics.brokers.note_leader(GROUP_LOG, 0, -1, None, LogPosition(0, 1, went_ms - 300))
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, None, LogPosition(0, 2, went_ms + 5_000))
+    fold, rows = GroupFold(Group(GROUP), None, topics), []
+    for record in log.records:
+        rows += fold.feed(record, last if record.at.timestamp_ms == went_ms else 4)
+    (row,) = [row for row in (*rows, *fold.open_rows()) if isinstance(row, MembershipRow)]
+    assert (row.hint or "").startswith("its coordinator was away until") is is_away
+
+
 def test_who_is_behind_holds_a_rebalance_up_and_not_who_came_last():
     log = alone(GroupLog())
     log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2), target_epoch(3))
