@@ -36,7 +36,10 @@ from coordinator_core.history.held_units import CONSUMER_KIND, SHARE_KIND, STREA
 from coordinator_core.history.history_writer import TARGET, HistoryWriter, RecordHandler
 from coordinator_core.history.memberships import (
     COORDINATOR_AWAY,
+    EXPIRED,
+    LEFT,
     NOT_SAID,
+    REMOVED,
     away_hint,
     depart,
     departure_hint,
@@ -196,11 +199,11 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
         is_classic = member is not None and member.speaks_classic
         timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or is_revoking
         membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
-        if (membership.instance_id is not None and not is_classic) and not (membership.hint or "").startswith(
-            COORDINATOR_AWAY
-        ):
-            # The coordinator removes one only as its session expired, or its rebalance timeout: requests cannot.
-            membership.hint = "; ".join(part for part in (NOT_SAID, membership.hint) if part)
+        if membership.instance_id is not None and not is_classic:
+            # It says so before it leaves: before its session has ended, only a request of an administrator removes it.
+            hint = (membership.hint or "").replace(LEFT, REMOVED)
+            is_told = hint.startswith((COORDINATOR_AWAY, EXPIRED, REMOVED))
+            membership.hint = hint if is_told else "; ".join(part for part in (NOT_SAID, hint) if part)
 
 
 def _session_timeout(writer: HistoryWriter, kind: EpochKind, member: object, at: LogPosition) -> int | None:

@@ -31,13 +31,14 @@ LEFT: Final = "left:"
 EXPIRED: Final = "expired:"
 """How the hint of a member begins whose session expired: that of a static one, which does not end by itself."""
 REMOVED: Final = "removed by a request:"
-"""How the hint of a static member begins that was away and removed well before its session ended."""
-NOT_SAID: Final = f"{EXPIRED} a static member that leaves says so first, and this one did not"
+"""How the hint of a static member begins that was removed well before its session ended."""
+NOT_SAID: Final = "a static member that leaves says so first: its session expired, or a request removed it"
+"""How the hint of a static member begins that did not say so."""
 COORDINATOR_AWAY: Final = "its coordinator was away"
 """How the hint of a member begins that could not send heartbeats."""
 SLOW_POLL: Final = "it did not poll in time:"
 """How the hint of a member begins that left a little later than its rebalance timeout after it got partitions."""
-BY_ITSELF: Final = (LEFT, SLOW_POLL)
+BY_ITSELF: Final = (LEFT, SLOW_POLL, REMOVED)
 """How the hint of a member begins that had not lost its session."""
 SHORTEST_SESSION_MS: Final = 1_000
 """No session timeout is shorter, where the log does not say it: brokers refuse less than 45 s unless told otherwise."""

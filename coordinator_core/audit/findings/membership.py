@@ -300,13 +300,13 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
     times = [f"{name} {len(rows)} times" if len(rows) > 1 else name for name, rows in sorted(expired.items())]
     gone = [name for name in expired if name not in there]
     detail = f"{counted(len(expired), 'static member')} did not return within the session timeout: {first_of(times)}"
+    untold = sum(row.went_by == LEFT_OR_EXPIRED for rows in expired.values() for row in rows)
+    if untold:
+        detail += f"; a request may have removed {'one' if untold == 1 else untold} before, as a broker's log would say"
     if len(gone) < len(expired):
         detail += f"; {len(expired) - len(gone)} came back later"
     elif history.is_empty:
         detail += "; the group has no members since"
-    silent = [name for name, rows in expired.items() if any((row.hint or "").startswith(NOT_SAID) for row in rows)]
-    if silent:
-        detail += f"; {len(silent)} ended without leaving: another client with the instance id was refused until then"
     yield history.finding(
         FindingKind.STATIC_MEMBER_EXPIRED,
         sum(len(rows) for rows in expired.values()),
@@ -363,7 +363,7 @@ def is_expired(row: MembershipRow) -> bool:
     """Whether the session of a member expired, as far as the log tells or a broker's log says."""
     hint = row.hint or ""
     if row.went_by == LEFT_OR_EXPIRED:
-        return hint.startswith(EXPIRED) or (row.away_since is not None and not hint.startswith(REMOVED))
+        return hint.startswith((EXPIRED, NOT_SAID)) or (row.away_since is not None and not hint.startswith(REMOVED))
     return row.went_by == HOW[EventKind.MEMBER_EXPIRED][1]
 
 

@@ -16,7 +16,7 @@ from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
-from coordinator_core.history.memberships import EXPIRED
+from coordinator_core.history.memberships import EXPIRED, NOT_SAID, REMOVED
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.records import Family
 from jobs.queries.from_logs.commits import group_commits
@@ -268,7 +268,7 @@ def test_one_record_has_one_story() -> None:
         assert {at for row in fenced for at in row.evidence} <= taken
         for row in history.memberships:  # those of the other groups speak the classic protocol, too
             if history.group_id.startswith("W-con") and row.instance_id is not None and row.went_by == LEFT_OR_EXPIRED:
-                assert (row.hint or "").startswith((EXPIRED, "it had been away"))
+                assert (row.hint or "").startswith((EXPIRED, NOT_SAID, REMOVED, "it had been away"))
                 expired += 1
     assert expired
 

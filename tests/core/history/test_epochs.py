@@ -12,6 +12,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.grounds import TOPICS_IN_DOUBT
 from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.memberships import NOT_SAID
 from coordinator_core.history.rows import AWAY_UNSEEN, MembershipRow, RebalanceRow
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
@@ -313,6 +314,22 @@ def test_the_commits_of_a_departed_member_give_a_hint():
     log = alone(GroupLog()).write(commit("t", 1)).write(*gone("m1"), epoch(3), after_ms=2)
     (cause,) = log.rebalances()[1].causes
     assert cause.hint == "left: it committed 2 ms before, and no session timeout is so short"
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "hint"),
+    [
+        (800, f"{NOT_SAID}; its last commit was 800 ms before"),
+        (2, "removed by a request: it committed 2 ms before, and no session timeout is so short"),
+    ],
+)
+def test_a_static_member_that_said_nothing_before_may_have_been_removed_by_a_request(after_ms: int, hint: str):
+    """LeaveGroup with an instance id: Admin's removeMembersFromConsumerGroup, whatever protocol the member speaks."""
+    log = GroupLog().write(
+        member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2), current("s1", 2, 0)
+    )
+    log.write(commit("t", 0)).write(*gone("s1"), epoch(3), after_ms=after_ms)
+    assert [cause.hint for cause in log.rebalances()[1].causes] == [hint]
 
 
 def test_a_member_that_does_not_revoke_in_time_expired():

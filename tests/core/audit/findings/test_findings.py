@@ -26,6 +26,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords
+from coordinator_core.history.memberships import NOT_SAID
 from coordinator_core.history.rows import AWAY_LOST, AWAY_UNSEEN, REPLACED, MembershipRow, RebalanceRow, Revocation
 from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import HEADER_SIZE
@@ -483,6 +484,11 @@ def test_static_members_fenced_and_expired() -> None:
     again = [old, new, member("a", at(70), at(80), instance_id="i")]
     assert [row.value for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=again)] == [1]
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
+    silent = [old, new._replace(away_since=None, hint=NOT_SAID)]
+    (row,) = found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=silent)
+    assert "; a request may have removed one before" in row.detail
+    told = [old, new._replace(went_by="expiry")]
+    assert ["removed" in row.detail for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=told)] == [False]
     removed = [old, new._replace(hint="removed by a request: it had been away for 50 s, its session timeout is 5 min")]
     assert found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=removed) == []
     for may_be_away in ({"away_since": at(3)}, {"hint": AWAY_UNSEEN}, {"hint": AWAY_LOST}):
