@@ -579,7 +579,7 @@ def test_what_was_written_before_a_coordinator_was_away_is_no_consequence_of_it(
     topics.brokers.note_leader(GROUP_LOG, 0, 1, None, LogPosition(0, 2, went_ms + 5_000))
     fold, rows = GroupFold(Group(GROUP), None, topics), []
     for record in log.records:
-        rows += fold.feed(record, last if record.at.timestamp_ms == went_ms else 4)
+        rows += fold.feed(record, last if last is None or record.at.timestamp_ms == went_ms else 4)
     (row,) = [row for row in (*rows, *fold.open_rows()) if isinstance(row, MembershipRow)]
     assert (row.hint or "").startswith("its coordinator was away until") is is_away
 
