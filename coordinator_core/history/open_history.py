@@ -38,6 +38,7 @@ class OpenHistory:
 
     Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
     group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on,
+    ``growths_seen`` the last growth of a topic that is a cause because a member may not have seen it, once for each,
     ``resubscribed`` the static members, by instance id, that were replaced within the generation with another
     subscription, each as a cause.
 
@@ -68,6 +69,7 @@ class OpenHistory:
     highest: dict[str, int] = field(default_factory=dict)
     due_ms: int | None = None
     unseen: list[TopicChange] = field(default_factory=list)
+    growths_seen: list[LogPosition] = field(default_factory=list)
     resubscribed: dict[str, Cause] = field(default_factory=dict)
     past: SeenPast = field(default_factory=SeenPast)
     share_phases: dict[str, dict[str, dict[int, ShareInitializationRow]]] = field(default_factory=dict)

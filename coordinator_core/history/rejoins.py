@@ -172,7 +172,8 @@ def _rack_cause(change: RackChange) -> Cause:
 def growth_causes(topics: TopicHistory | None, open_history: OpenHistory, step: Transition) -> list[Cause]:
     """Return a cause for partitions that a topic has grown by, if a member of librdkafka may see them only now.
 
-    Each such member joins again once it sees them, whoever leads, and whatever the group did before (rd_kafka_cgrp.c).
+    Each such member joins again once it sees them, whoever leads, and whatever the group did before (rd_kafka_cgrp.c):
+    they explain one rebalance each, and the leader that has assigned them, none.
     """
     there = (open_history.memberships.get(member_id) for member_id in step.old.members if member_id in step.new.members)
     watching = [member for member in there if member is not None and member.told.client is KnownClient.LIBRDKAFKA]
@@ -184,8 +185,15 @@ def growth_causes(topics: TopicHistory | None, open_history: OpenHistory, step: 
     joined = {name: member.joined.timestamp_ms for member in watching for name in member.subscribed_topics}
     changes = reversed(topics.changes(joined, since, topics.version_at(step.at.timestamp_ms)))
     grown = [each for each in changes if each.kind == "grown" and joined[each.name] < each.at.timestamp_ms]
-    hint = "if a member of librdkafka had not seen it yet: each joins again once it does"
-    return [each._replace(hint=hint) for each in topic_causes(grown[:1])]
+    for change in grown[:1]:
+        knows = step.last.leader if is_assigned(change, highest_had(step.old)) else None
+        before = (each for each in watching if each.joined.timestamp_ms < change.at.timestamp_ms)
+        unaware = [each for each in before if change.name in each.subscribed_topics and each.member_id != knows]
+        if open_history.growths_seen.count(change.at) < len(unaware):
+            open_history.growths_seen = [*(at for at in open_history.growths_seen if at == change.at), change.at]
+            hint = "if a member of librdkafka had not seen it yet: each joins again once it does"
+            return [each._replace(hint=hint) for each in topic_causes([change])]
+    return []
 
 
 def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transition) -> list[Cause]:

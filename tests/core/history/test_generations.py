@@ -817,6 +817,22 @@ def test_each_member_of_librdkafka_joins_again_once_it_sees_that_its_topic_has_g
     assert cause.hint == "if a member of librdkafka had not seen it yet: each joins again once it does"
 
 
+@pytest.mark.parametrize(("leader", "explained"), [("a", 2), ("b", 1)])
+def test_a_member_of_librdkafka_comes_to_see_a_growth_once_and_knows_what_it_assigned(
+    leader: str, explained: int
+) -> None:
+    """Members b and c of three rebalance the group; which of them it is, the log does not say."""
+    there = {"a": classic({"t": [0]}), "b": of_librdkafka({}, "t"), "c": of_librdkafka({}, "t")}
+    log = born(GroupLog()).write(generation(1, there, leader=leader))
+    for number in range(2, 6):
+        log.write(generation(number, {**there, "a": classic({"t": [0, 1]})}, leader=leader))
+    lists = [{"name": "t", "id": None, "partitions": n, "time": at} for at, n in {500: 1, 3_500: 2}.items()]
+    _, grown, *later = log.rebalances(fold_snapshots(lists))
+    assert kinds(grown) == ["topic_grown"]
+    found = [kind for row in later for kind in kinds(row)]
+    assert found == ["topic_grown"] * explained + ["unknown"] * (3 - explained)
+
+
 @pytest.mark.parametrize(
     ("one", "after_ms"),
     [(classic({}, "t"), 4_000), (of_librdkafka({}, "u"), 4_000), (of_librdkafka({}, "t"), 400_000)],
