@@ -251,5 +251,5 @@ def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
         return
     for membership in open_history.crossing.values():
         membership.went_by = LEFT_OR_EXPIRED
-        open_history.changes.append(about(membership, _departure(membership), at))
+        open_history.changes.append(about(membership, _departure(membership), membership.left or at))
     writer.close(open_history.crossing)

@@ -625,6 +625,9 @@ def test_a_member_that_an_upgrade_does_not_take_on_had_left(has_batches: bool) -
         log.records[:] = [record._replace(batch=-1) for record in log.records]
     (upgraded,) = log.rebalances(coverage=Coverage({0: [(0, 100)]}))[1:]
     assert kinds(upgraded) == ["group_upgraded", "member_left_or_expired"]
+    # A broker's line about the end of a member is found by the record that ends it.
+    gone_rows = (row for row in log.rows(coverage=Coverage({0: [(0, 100)]})) if isinstance(row, MembershipRow))
+    assert {cause.at for cause in upgraded.causes if cause.member_id} <= {row.left for row in gone_rows}
 
 
 def test_what_the_first_leader_behind_a_downgrade_assigns_is_not_new() -> None:
