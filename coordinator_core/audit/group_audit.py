@@ -27,7 +27,7 @@ from coordinator_core.history.grounds import unreadable_record
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.rows import AssignmentRow, RebalanceRow, SharePartitionRow
+from coordinator_core.history.rows import AssignmentRow, HistoryRow, RebalanceRow, SharePartitionRow
 from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.state_json import StateForm
@@ -160,20 +160,20 @@ class GroupAudit:
             rows += targets.after(record, leader_epoch)
         return rows
 
-    def lose(self, hole: Hole) -> None:
+    def lose(self, hole: Hole) -> list[HistoryRow]:
         """Take in that something of the group may be missing here, which compaction did not remove: offsets that are
-        lost, or a record whose key does not tell of which group it is. Raises nothing.
+        lost, or a record whose key does not tell of which group it is. Return the rows that are final by it.
         """
         self._coverage.lose(hole)
         self._group.from_start = False
-        self._history.lose(hole.at, hole.what)
+        return self._history.lose(hole.at, hole.what)
 
-    def lose_record(self, at: LogPosition, *, is_commit: bool) -> None:
-        """Take in a record of the group that cannot be decoded; a commit says nothing of members. Raises nothing."""
-        if is_commit:
-            self._history.lose_commit()
-        else:
-            self.lose(Hole(at, unreadable_record(at.offset)))
+    def lose_record(self, at: LogPosition, *, is_commit: bool) -> list[HistoryRow]:
+        """Take in a record of the group that cannot be decoded, as ``lose`` does; a commit says nothing of members."""
+        if not is_commit:
+            return self.lose(Hole(at, unreadable_record(at.offset)))
+        self._history.lose_commit()
+        return []
 
     @property
     def group(self) -> Group:

@@ -104,11 +104,7 @@ class GroupFold:
             writer.end_unseen_life(at)
         if open_history.type == group_type:
             change(writer, record, before)
-        rows = writer.rows
-        if not rows:
-            return _NO_ROWS
-        writer.rows = []
-        return rows
+        return writer.take_rows()
 
     def _note_operation(self, record: CoordinatorRecord, group_type: str) -> None:
         """Note of which operation a record is, which is one of groups of that type.
@@ -137,9 +133,10 @@ class GroupFold:
             writer.end_unseen_life(ended)
         writer.begin_operation(operation, may_go_on=follows)
 
-    def lose(self, at: LogPosition, missing: str) -> None:
-        """Note a record that may have said anything of the group; ``missing`` names it."""
+    def lose(self, at: LogPosition, missing: str) -> list[HistoryRow]:
+        """Note a record that may have said anything of the group; ``missing`` names it. Return the rows it ends."""
         self._recorder.lose(at, missing)
+        return self._recorder.take_rows()
 
     def lose_commit(self) -> None:
         """Note that from here on nothing follows from what was committed, and when."""

@@ -423,17 +423,21 @@ class HistoryWriter:
         return chain(ended, settled._lasting())
 
     def settled(self) -> tuple[list[HistoryRow], HistoryWriter]:
-        """Return the rows of what ended in the present operation, and the writer as if the operation were over.
-
-        What ended where something is lost waits for the next record, which may never come: it is among these rows.
-        """
+        """Return the rows of what ended in the present operation, and the writer as if the operation were over."""
         open_history = self.open_history
         if not (open_history.ended or open_history.departed or open_history.crossing or open_history.joined):
-            return self.rows, self
+            return [], self
         # A copy, as the operation may go on with the next record: nothing of it is over yet but for this answer.
         settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage, self.metadata_age_ms)
         settled._end_operation()
-        return [*self.rows, *settled.rows], settled
+        return settled.rows, settled
+
+    def take_rows(self) -> list[HistoryRow]:
+        """Return the rows that were made since the last call."""
+        rows = self.rows
+        if rows:  # most records make none
+            self.rows = []
+        return rows
 
     def rebalance(self, outcome: str = "open", at: LogPosition | None = None) -> Iterator[RebalanceRow]:
         """Yield the rebalance that is not over, if there is one, as one that ends at a record (None: that lasts)."""

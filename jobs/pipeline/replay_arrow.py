@@ -139,16 +139,16 @@ class _GroupReplay:
             if hole is not None and isinstance(self._fold, ShareAudit):
                 since = max(since, hole.at.offset + 1)
             self._coverage.set_unbroken(row.log_partition, since, row.log_offset, gap_follows=row.gap_follows)
+        final: list[AuditedRow] = []
         if isinstance(self._fold, GroupAudit):
             # Each hole once: it lies before all records that follow, too.
             if hole is not None and hole.at.offset > self._lost:
                 self._lost = hole.at.offset
-                self._fold.lose(hole)
+                final += self._fold.lose(hole)
             if row.unreadable is not None:
                 at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
-                self._fold.lose_record(at, is_commit=row.unreadable == COMMIT)
-                return ()
-        return self._fold.feed(self._record(row), row.leader_epoch)
+                return [*final, *self._fold.lose_record(at, is_commit=row.unreadable == COMMIT)]
+        return [*final, *self._fold.feed(self._record(row), row.leader_epoch)]
 
     def _record(self, row: Input) -> AnyRecord:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)

@@ -135,10 +135,11 @@ class FollowedGroup:
         self.fed += 1
         producer_id = row.producer_id if row.is_transactional else None
         final = self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
-        if final:
-            self._keep(final)
+        self._keep(final)
 
-    def _keep(self, final: list[AuditedRow]) -> None:
+    def _keep(self, final: Sequence[AuditedRow]) -> None:
+        if not final:
+            return
         self.kept.add(final)
         for row in final:
             self.tallies.note(row)
@@ -152,14 +153,14 @@ class FollowedGroup:
     def lose(self, hole: Hole, *, ends_transactions: bool) -> None:
         """Take in that something of the group may be missing; ``ends_transactions``: also the ends of transactions."""
         self.is_changed = True
-        self.folds.audit.lose(hole)
+        self._keep(self.folds.audit.lose(hole))
         if ends_transactions:
             self.folds.commits.give_up_transactions()
 
     def lose_record(self, record: UnreadableRecord) -> None:
         """Take in a record of the group that cannot be decoded."""
         self.is_changed = True
-        self.folds.audit.lose_record(record.at, is_commit=record.is_commit)
+        self._keep(self.folds.audit.lose_record(record.at, is_commit=record.is_commit))
 
     def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
         """Take in the marker that ends a transaction with commits of the group."""

@@ -259,7 +259,7 @@ class _GroupsOfLog:
     def lose(self, hole: Hole) -> None:
         self.hole = hole
         for gathered in self.groups.values():
-            gathered.folds.audit.lose(hole)
+            gathered.rows += gathered.folds.audit.lose(hole)
 
     def give_up_transactions(self) -> None:
         for gathered in self.groups.values():
@@ -324,7 +324,8 @@ def _partition(
             # Without a key that can be decoded, the record may be of any group.
             groups.lose(Hole(last, unreadable_record(row.offset)))
         elif isinstance(record, UnreadableRecord):
-            groups.of(record.group_id).folds.audit.lose_record(record.at, is_commit=record.is_commit)
+            group = groups.of(record.group_id)
+            group.rows += group.folds.audit.lose_record(record.at, is_commit=record.is_commit)
         else:
             groups.feed(record, row, passed)
     if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):

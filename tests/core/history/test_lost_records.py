@@ -109,7 +109,7 @@ def test_an_unreadable_record_at_the_end_of_a_group_may_go_on_with_it(later_ms: 
     log.write(*gone("m1"), *GROUP_GONE)
     fold = GroupFold(Group(GROUP, from_start=True), coverage=Coverage({0: [(0, 100)]}))
     rows = [row for record in log.records for row in fold.feed(record)]
-    fold.lose(LogPosition(0, log.offset, log.time_ms + later_ms), "a record")
+    rows += fold.lose(LogPosition(0, log.offset, log.time_ms + later_ms), "a record")
     so_far = [row for row in (*rows, *fold.open_rows()) if isinstance(row, GroupEpochRow)]
     assert [row.ended_by for row in so_far] == [how], "also where no other record of the group follows"
     log.skip(1).write(member("m2", "t"), epoch(9), after_ms=10_000)
@@ -146,7 +146,7 @@ def test_a_lost_epoch_may_have_seen_changes_of_topics_before_its_group_became_cl
     rows: list[HistoryRow] = []
     for record in log.records:
         if is_lost and record.at == at:
-            fold.lose(at, "a record")
+            rows += fold.lose(at, "a record")
         else:
             rows += fold.feed(record)
     downgrade, later = [row for row in [*rows, *fold.open_rows()] if isinstance(row, RebalanceRow)][-2:]
@@ -202,7 +202,7 @@ def test_a_member_that_an_upgrade_may_have_taken_on_is_in_doubt(is_lost: bool, w
         if is_lost and record.key.get("memberId") == "c":
             hole = Hole(record.at, "a record")
             coverage.lose(hole)
-            fold.lose(*hole)
+            rows += fold.lose(*hole)
         else:
             rows += fold.feed(record)
     rows += fold.open_rows()
@@ -350,7 +350,7 @@ def test_a_member_that_left_right_before_lost_records_may_go_on_in_a_converted_g
     fold, rows = GroupFold(Group(GROUP, from_start=True), None, None, Coverage({0: [(0, 100)]})), list[HistoryRow]()
     for record in log.records:
         rows += fold.feed(record)
-    fold.lose(LogPosition(0, log.offset, log.time_ms), unreadable_record(log.offset))
+    rows += fold.lose(LogPosition(0, log.offset, log.time_ms), unreadable_record(log.offset))
     (left,) = [row for row in (*rows, *fold.open_rows()) if isinstance(row, MembershipRow)]
     assert left.missing == (None if opens else unreadable_record(log.offset))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
@@ -23,11 +25,20 @@ def followed(warn: Warn = pytest.fail) -> FollowedGroups:
     return FollowedGroups(AuditSettings(), LIMITS, None, warn, lambda: 0.0)
 
 
-def growing(folder: Path, pieces: int = PIECES) -> Iterator[None]:
-    """Copy the samples piece by piece: a piece may end within a batch, and a segment begins when its former one is
+def rows_of(histories: Iterable[GroupHistory]) -> Counter[object]:
+    """Return the rows of groups that folds make."""
+    return Counter(
+        row
+        for each in histories
+        for row in (*each.epochs, *each.rebalances, *each.memberships, *each.assignments, *each.violations)
+    )
+
+
+def growing(folder: Path, pieces: int = PIECES, logs: Path = SAMPLES) -> Iterator[None]:
+    """Copy the logs piece by piece: a piece may end within a batch, and a segment begins when its former one is
     whole. The metadata log goes ahead.
     """
-    partitions = sorted(each for each in SAMPLES.iterdir() if each.is_dir())
+    partitions = sorted(each for each in logs.iterdir() if each.is_dir())
     for piece in range(1, pieces + 1):
         for partition in partitions:
             files = sorted(partition.glob("*.log"))

@@ -29,7 +29,8 @@ from jobs.watch.events import RebalanceEnded, Reported, WatchEvent
 from jobs.watch.growing_logs import GrowingLogs
 from jobs.watch.state_file import StateFile
 from tests.core.audit.histories import at, rebalance
-from tests.jobs.watch.samples import SAMPLES, followed, growing
+from tests.jobs.watch.samples import SAMPLES, followed, growing, rows_of
+from tests.matrix.removals import removals
 
 
 class Killed(BaseException):
@@ -97,6 +98,28 @@ def test_a_watch_goes_on_from_what_was_saved(tmp_path: Path, expected: set[tuple
     assert set(counts) == expected
     assert set(counts.values()) == {1}
     assert not any("repeated" in line for line in printed)
+
+
+@pytest.mark.parametrize("change", [None, "marker lost in 0", "unreadable keys in 1"])
+def test_a_watch_that_goes_on_has_the_rows_of_one_that_never_stopped(tmp_path: Path, change: str | None) -> None:
+    logs, rows = tmp_path / "logs", list[Counter[object]]()
+    shutil.copytree(SAMPLES, logs)
+    if change is not None:
+        removals([0, 1])[change].change(logs)
+    for is_saved in (False, True):
+        grown, watch = tmp_path / f"grown-{is_saved}", None
+        for _ in growing(grown, logs=logs):
+            if watch is None or is_saved:
+                file = StateFile(tmp_path / "state", "") if is_saved else None
+                groups = followed(lambda message: None)
+                watch = Watch(GrowingLogs([grown], lambda message: None), groups, file, Console(quiet=True))
+                watch.begin()
+            watch.tell_round(lambda *_, **__: None)
+            watch.save()
+            if file is not None:
+                file.close()
+        rows.append(rows_of(map(watch.groups.history, watch.groups.groups)))
+    assert rows[0] == rows[1]
 
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))]
