@@ -53,7 +53,7 @@ class LagStatusRow(NamedTuple):
     timestamp_ms: Annotated[int, "when the end offsets were read, ms since the epoch"]
     lag: Annotated[int, "records between committed offsets and ends, summed over partitions where it is known"]
     partitions: Annotated[int, "number of partitions with a committed offset"]
-    worst: Annotated[tuple[LagPoint, ...], "the partitions that are furthest behind, of those that are not OK"]
+    worst: Annotated[tuple[LagPoint, ...], "the partitions furthest behind, of those not OK; known ones first"]
 
 
 class LagChanged(NamedTuple):

@@ -27,6 +27,8 @@ from jobs.watch.events import LagStatusRow
 
 MOST_NAMED: Final = 5
 """An event names at most this many partitions."""
+YOUNG_MS: Final = 60_000
+YOUNG: Final = f"{WINDOW} commits, or a minute of them: a new owner's first ones have pauses that mean nothing"
 
 
 class Lags:
@@ -103,9 +105,10 @@ class Lags:
                 if partition in ends and (point := self._point(group_id, partition, commits, end_ms)) is not None
             ]
             self.points[group_id] = points
-            status = group_status([each.status for each in points])
+            told = [_told(each, of_group[TopicPartition(each.topic, each.partition)][0].time_ms) for each in points]
+            status = group_status([each.status for each in told])
             if status is not None:
-                behind = sorted((each for each in points if each.status != LagStatus.OK), key=_lag, reverse=True)
+                behind = sorted((each for each in told if each.status != LagStatus.OK), key=_badness, reverse=True)
                 lag = sum(map(_lag, points))
                 yield LagStatusRow(group_id, status, None, time_ms, lag, len(points), tuple(behind[:MOST_NAMED]))
 
@@ -118,6 +121,19 @@ class Lags:
         # A commit behind the reading of the ends would look as if it were ahead of them.
         recent = with_ends([commit for commit in commits if commit.time_ms <= known[-1].time_ms] or commits, known)
         return lag_point(group_id, partition, recent, known[-1], lowest, reach, is_followed=False)
+
+
+def _told(point: LagPoint, first_ms: int) -> LagPoint:
+    """Return what an event says of a partition with these first commits: Burrow's rules judge two of them already."""
+    is_young = point.window < WINDOW and point.timestamp_ms - first_ms < YOUNG_MS
+    if is_young and point.status in (LagStatus.WARN, LagStatus.STOP, LagStatus.STALL):
+        return point._replace(status=LagStatus.UNKNOWN, missing=YOUNG)
+    return point
+
+
+def _badness(point: LagPoint) -> tuple[bool, int]:
+    """The order of what an event names: what is known to be bad, then what is furthest behind."""
+    return point.status != LagStatus.UNKNOWN, _lag(point)
 
 
 def _lag(point: LagPoint) -> int:

@@ -115,11 +115,17 @@ def test_lag_is_told_once_it_is_known() -> None:
     assert status(lags, 20_000, 300).status == "OK", "an older end offset was not above the commit"
     for second in range(21, 31):
         row = status(lags, second * 1_000, 300)
+    assert row is None, "a group that has just begun makes pauses"
+    assert [point.status for point in lags.points["g"]] == ["STOP"], "by Burrow's rules"
+    other = TopicPartition("other", 0)
+    for number in range(1, 3):
+        lags.take("g", other, TimedCommit(61_000 + number, LogPosition(0, 9 + number, 61_000 + number), 0))
+    (row,) = lags.read(61_010, {PARTITION: EndOffset(61_010, 300), other: EndOffset(61_010, 3_000)}, 61_010)
     assert row.status == "ERR"
-    assert row.lag == 290
-    assert row.worst[0].status == "STOP"
-    assert lags.ends == {PARTITION: EndOffset(30_000, 300)}
-    assert lags.partitions() == {PARTITION}
+    assert row.lag == 3_290
+    assert [point.status for point in row.worst] == ["STOP", "UNKNOWN"], "the bad one first"
+    assert lags.ends == {PARTITION: EndOffset(61_010, 300), other: EndOffset(61_010, 3_000)}
+    assert lags.partitions() == {PARTITION, other}
 
 
 @pytest.mark.parametrize("before", [1_000, 0], ids=["it had more", "it had less"])
