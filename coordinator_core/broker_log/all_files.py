@@ -224,20 +224,29 @@ class KnownFault(NamedTuple):
     mended: str
 
 
-def failed_loads(events: Iterable[BrokerEvent]) -> dict[int, FailedLoad]:
-    """Return the log partitions that could not be loaded, and were not since, from events in order of time."""
+def failed_loads(events: Iterable[BrokerEvent], last_ms: Mapping[int, int]) -> dict[int, FailedLoad]:
+    """Return the log partitions that could not be loaded, and were not since, from events in order of time.
+
+    Another broker may have loaded one, whose file is not given: once the broker that failed has given it up, or records
+    were written to it later, which only a coordinator does. ``last_ms`` is the time of the last record of each.
+    """
     failed: dict[int, FailedLoad] = {}
     for event in events:
         if event.log_partition is None:
             continue
-        if event.kind == EventKind.COORDINATOR_LOADED:
+        before = failed.get(event.log_partition)
+        is_given_up = (
+            event.kind == EventKind.COORDINATOR_UNLOADED and before and before.last.broker_id == event.broker_id
+        )
+        if event.kind == EventKind.COORDINATOR_LOADED or is_given_up:
             failed.pop(event.log_partition, None)
         # A broker that stops closes its loader: what it was to load then is for others.
         elif event.kind == EventKind.COORDINATOR_FAILED and "loader is closed" not in event.text:
-            before = failed.get(event.log_partition)
             first, times = (event, 0) if before is None else (before.first, before.times)
             failed[event.log_partition] = FailedLoad(first, event, times + 1)
-    return failed
+    ends = {place: each.last.timestamp_ms for place, each in failed.items()}
+    later = {place for place, ms in ends.items() if ms is not None and last_ms.get(place, -1) > ms + SLACK_MS}
+    return {place: each for place, each in failed.items() if place not in later}
 
 
 def known_fault(event: BrokerEvent) -> KnownFault | None:

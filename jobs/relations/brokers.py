@@ -82,15 +82,7 @@ def older_copies(tables: TableReader, cluster: str) -> Iterator[str]:
     """Yield in words which log partitions go on behind the end of what was taken in, as brokers' logs say."""
     if not has_lines(tables):
         return
-    last_ms = {
-        row["log_partition"]: row["last_ms"]
-        for row in tables.rows(
-            "SELECT log_partition, max(last_ms) AS last_ms FROM $log_ranges "
-            "WHERE cluster = :cluster AND log_topic = :topic AND last_ms IS NOT NULL GROUP BY log_partition",
-            cluster=cluster,
-            topic=GROUP_LOG,
-        )
-    }
+    last_ms = _last_ms(tables, cluster)
     read = reader(BrokerEvent)
     later = [
         read(row)
@@ -115,9 +107,9 @@ def older_copies(tables: TableReader, cluster: str) -> Iterator[str]:
         yield copy_is_older(line, last_ms)
 
 
-def not_loaded(lines: Iterable[BrokerEvent]) -> Iterator[str]:
-    """Yield in words which log partitions have no coordinator, from lines in any order."""
-    for partition, failed in failed_loads(sorted(lines, key=line_order)).items():
+def not_loaded(lines: Iterable[BrokerEvent], last_ms: Mapping[int, int]) -> Iterator[str]:
+    """Yield in words which log partitions have no coordinator, from lines in any order; see ``failed_loads``."""
+    for partition, failed in failed_loads(sorted(lines, key=line_order), last_ms).items():
         since = "" if failed.first.timestamp_ms is None else f" since {utc(failed.first.timestamp_ms)}"
         yield (
             f"{GROUP_LOG}-{partition} has no coordinator{since}: it could not be loaded ({failed.first.place}); its "
@@ -127,10 +119,22 @@ def not_loaded(lines: Iterable[BrokerEvent]) -> Iterator[str]:
 
 def stored_not_loaded(tables: TableReader, cluster: str) -> Iterator[str]:
     """Return in words which log partitions have no coordinator, as lines in the tables say."""
-    kinds = [EventKind.COORDINATOR_FAILED.value, EventKind.COORDINATOR_LOADED.value]
-    return not_loaded(line for line in other_lines(tables, cluster) if line.kind in kinds)
+    lines = [line for line in other_lines(tables, cluster) if line.kind in ABOUT_LOADS]
+    return not_loaded(lines, _last_ms(tables, cluster) if lines else {})
 
 
+def _last_ms(tables: TableReader, cluster: str) -> dict[int, int]:
+    """Return the time of the last record of each log partition of groups (ms)."""
+    rows = tables.rows(
+        "SELECT log_partition, max(last_ms) AS last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic = :topic AND last_ms IS NOT NULL GROUP BY log_partition",
+        cluster=cluster,
+        topic=GROUP_LOG,
+    )
+    return {row["log_partition"]: row["last_ms"] for row in rows}
+
+
+ABOUT_LOADS: Final = (EventKind.COORDINATOR_FAILED, EventKind.COORDINATOR_LOADED, EventKind.COORDINATOR_UNLOADED)
 ABOUT_REMOVALS: Final = tuple(
     kind.value
     for kind in (

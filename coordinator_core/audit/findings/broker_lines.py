@@ -105,7 +105,8 @@ def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[F
     there = [row.last for row in history.commits if row.offset is not None] if present is None else [present.opened]
     if not there:
         return
-    for partition, (first, last, times) in failed_loads(history.lines.events).items():
+    last_ms = {at.partition: history.now_ms for at in there}
+    for partition, (first, last, times) in failed_loads(history.lines.events, last_ms).items():
         since = "" if first.timestamp_ms is None else f" since {utc(first.timestamp_ms)}"
         fault = known_fault(first)
         known = "" if fault is None else f"; it may be {fault.issue}: {fault.about} (mended: {fault.mended})"

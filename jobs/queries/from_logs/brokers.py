@@ -65,7 +65,7 @@ class BrokerLogs:
             warn(NO_ZONE.format(homeless))
         for line in later_lines(events, known.last_ms, known.epochs).values():
             warn(copy_is_older(line, known.last_ms))
-        for words in not_loaded(events):
+        for words in not_loaded(events, known.last_ms):
             warn(words)
         of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for event in events:

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core.broker_log.all_files import failed_loads, known_fault
 from coordinator_core.broker_log.events import EventKind
-from tests.core.audit.folds.test_witness import said
+from tests.core.audit.folds.test_witness import UNLOADED, said
 
 FAILED = (
     "Failed to load metadata from __consumer_offsets-0 with epoch 9 due to java.lang.RuntimeException: Replaying "
@@ -36,5 +36,16 @@ def test_what_a_broker_that_stops_does_not_load_is_no_fault() -> None:
     failed, stops = (
         said(text.format(why), 1)._replace(**kind) for why in ("the disk is full", "Coordinator loader is closed")
     )
-    assert failed_loads([failed, stops])[0].times == 1
-    assert failed_loads([stops]) == {}
+    assert failed_loads([failed, stops], {})[0].times == 1
+    assert failed_loads([stops], {}) == {}
+
+
+def test_a_log_partition_that_another_broker_may_have_loaded_has_a_coordinator() -> None:
+    """Its file need not be given: the broker that failed has given the partition up, or records were written since."""
+    text = "Failed to load metadata from __consumer_offsets-0 with epoch 9 due to the disk is full.."
+    failed = said(text, 10)._replace(kind=EventKind.COORDINATOR_FAILED, log_partition=0)
+    assert failed_loads([failed], {})[0].times == 1
+    assert failed_loads([failed, said(UNLOADED, 20)], {}) == {}
+    assert failed_loads([failed, said(UNLOADED, 20, broker=2)], {})[0].last is failed
+    assert failed_loads([said(UNLOADED, 5), failed], {0: 15_000, 1: 99_000})[0].last is failed
+    assert failed_loads([failed], {0: 15_001}) == {}
