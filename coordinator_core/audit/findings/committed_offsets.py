@@ -39,6 +39,22 @@ two deltas, lengths of key and value, number of headers).
 """
 
 
+MADE_AGAIN: Final = "; or the topic was made again meanwhile, which the metadata log of that time would show"
+
+
+def _made_again(history: GroupHistory, commit: PartitionCommits, first_ms: int, last_ms: int) -> str | None:
+    """Return words where nothing tells whether the topic of a commit was made again between two times; None: it was, or
+    may have been, by the two clocks. Brokers before 4.1 record no topic id with a commit.
+    """
+    topics = history.topics
+    if commit.topic_id is not None:
+        return ""
+    begins = (begin_ms for begin_ms in topics.begins_of(commit.topic) if first_ms <= begin_ms <= last_ms)
+    if next(begins, None) is not None:
+        return None
+    return "" if topics.reach.covers(max(first_ms, 0), last_ms) else MADE_AGAIN
+
+
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets: from
     what was committed before the move, or by a member that had lost the partition.
@@ -48,17 +64,17 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """
     takers, turns, empty = _takers(history), taken_by_turns(history, limits), EmptyTimes(history.epochs, history.lost)
     by_rebalance: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
+    doubts: dict[int, set[str]] = defaultdict(set)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
     for commit in history.commits:
         # Where two writers take turns, each goes back from what the other one wrote: no rebalance did it.
         if (commit.topic, commit.partition) in turns:
             continue
-        # Brokers before 4.1 record no topic id: a commit of before a topic was made again looks like one of it.
-        begins = [] if commit.topic_id is not None else history.topics.begins_of(commit.topic)
         for rewind in (each for each in commit.rewinds if not empty.proven_at(each.at)):
-            ages = (rewind.at.timestamp_ms - begin_ms for begin_ms in begins)
-            if any(-CLOCK_TOLERANCE_MS <= age <= limits.rewind_window_ms + CLOCK_TOLERANCE_MS for age in ages):
+            first_ms = rewind.at.timestamp_ms - limits.rewind_window_ms - CLOCK_TOLERANCE_MS
+            doubt = _made_again(history, commit, first_ms, rewind.at.timestamp_ms + CLOCK_TOLERANCE_MS)
+            if doubt is None:
                 continue
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
             is_own = bool(taken) and (rewind.log_offset_before or 0) > taken[-1].offset
@@ -69,6 +85,7 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 index = bisect_right(starts, taken[-1].offset) - 1
                 if index >= 0:
                     by_rebalance[index].append((commit, rewind))
+                    doubts[index].add(doubt)
     for index, rewinds in sorted(by_rebalance.items()):
         lost = sum(rewind.before - rewind.after for _, rewind in rewinds)
         if lost <= 0:
@@ -77,7 +94,8 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         detail = (
             f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} "
             f"offsets in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
-            f"{_committers(history, rewinds)}{cut_text((each for each, _ in rewinds), MORE_REWINDS)}"
+            f"{max(doubts[index])}{_committers(history, rewinds)}"
+            f"{cut_text((each for each, _ in rewinds), MORE_REWINDS)}"
         )
         yield history.finding(
             FindingKind.OFFSETS_REWOUND,
@@ -121,19 +139,22 @@ def _had_lost(history: GroupHistory, member_id: str | None, commits: PartitionCo
 def beyond_the_end(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for the partitions of each topic whose committed offset is beyond their end."""
     beyond: dict[str, list[tuple[int, PartitionCommits]]] = defaultdict(list)
+    doubts: dict[str, set[str]] = defaultdict(set)
     for commit in history.commits:
         end = history.ends.get(TopicPartition(commit.topic, commit.partition))
         if end is not None and commit.offset is not None:
             lag = records_behind(end, commit.offset, commit.last.timestamp_ms, commit.topic_id)
-            if lag is not None and lag < 0:
+            doubt = _made_again(history, commit, commit.last.timestamp_ms - CLOCK_TOLERANCE_MS, end.time_ms)
+            if lag is not None and lag < 0 and doubt is not None:
                 beyond[commit.topic].append((-lag, commit))
+                doubts[commit.topic].add(doubt)
     for topic, of_topic in sorted(beyond.items()):
         records, first = of_topic[0]
         end = history.ends[TopicPartition(topic, first.partition)]
         detail = (
             f"{counted(len(of_topic), 'partition')} committed beyond the end, the first: {topic}-{first.partition} at "
             f"{first.offset}, which ended at {end.offset} ({utc(end.time_ms)}): lag {-records}; a consumer that starts "
-            "there is out of range and goes to the earliest or latest offset"
+            f"there is out of range and goes to the earliest or latest offset{max(doubts[topic])}"
         )
         most = max(records for records, _ in of_topic)
         yield history.finding(

@@ -6,11 +6,13 @@ from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.committed_offsets import beyond_the_end
 from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.groups.end_offsets import EndOffset, records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 from jobs.report.group_page import detail
 from jobs.settings import load
+from tests.core.known_topics import at_end
 
 LIMITS = load(environment={}).findings
 
@@ -52,3 +54,23 @@ def test_a_commit_of_an_earlier_topic_of_the_name_is_not_beyond_the_end(topic_id
     assert len([*beyond_the_end(history, LIMITS)]) == findings
     (offsets,) = detail(history, LIMITS, history.ends).offsets
     assert offsets.lag == (-95 if findings else None)
+
+
+@pytest.mark.parametrize(
+    ("made_ms", "topic_id", "findings"),
+    [(AT.timestamp_ms + 60_000, None, 0), (AT.timestamp_ms + 60_000, "new", 1), (AT.timestamp_ms - 60_000, None, 1)],
+)
+def test_a_commit_without_a_topic_id_may_be_one_of_an_earlier_topic(
+    made_ms: int, topic_id: str | None, findings: int
+) -> None:
+    """Brokers before 4.1 record none: the metadata log shows when the topic was made again, and without it nothing."""
+    commits = [PartitionCommits("t", 0, 1, AT, AT, 100, (), (), topic_id=topic_id)]
+    topics = at_end({"t": 1})._replace(earlier={"t": ((made_ms - 1_000, 1), (made_ms, 0))})
+    history = GroupHistory(
+        "g", 3_000_000, commits=commits, ends={TopicPartition("t", 0): EndOffset(2_000_000, 5, "new")}, topics=topics
+    )
+    found = [*beyond_the_end(history, LIMITS)]
+    assert len(found) == findings
+    assert not any("or the topic was made again" in row.detail for row in found)
+    (row,) = beyond_the_end(history.replaced(topics=NO_TOPICS), LIMITS)
+    assert ("or the topic was made again" in row.detail) is (topic_id is None)

@@ -668,6 +668,11 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
         again = at_end({"t": 1})._replace(earlier={"t": ((10_000, 1), (1_000 * made_s, 0))})
         back = [commits(rewinds=(Rewind(at(25), 90, 40),), topic_id=topic_id)]
         assert len(found(FindingKind.OFFSETS_REWOUND, commits=back, topics=again, **parts)) == count
+    # Without the metadata log it may have been.
+    for topic_id, topics, is_open in ((None, NO_TOPICS, True), ("t-id", NO_TOPICS, False), (None, at_end({}), False)):
+        back = [commits(rewinds=(Rewind(at(25), 90, 40),), topic_id=topic_id)]
+        (row,) = found(FindingKind.OFFSETS_REWOUND, commits=back, topics=topics, **parts)
+        assert ("or the topic was made again meanwhile" in row.detail) is is_open
 
 
 def test_a_rewind_names_the_member_that_committed_and_had_lost_the_partition() -> None:
@@ -677,7 +682,7 @@ def test_a_rewind_names_the_member_that_committed_and_had_lost_the_partition() -
     parts["epochs"] = [epoch(3, at(18), members=("a", "b"))]
 
     def detail(*of: PartitionCommits) -> str:
-        (row,) = found(FindingKind.OFFSETS_REWOUND, commits=list(of), **parts)
+        (row,) = found(FindingKind.OFFSETS_REWOUND, commits=list(of), topics=at_end({}), **parts)
         return row.detail
 
     lost = commits(rewinds=(Rewind(at(25), 90, 40, "a"), Rewind(at(26), 90, 41, "a", 25)))
