@@ -222,10 +222,14 @@ def _given_up_now(
 
 
 def _settling_since(history: GroupHistory, present: GroupEpochRow) -> LogPosition:
-    """When the first of the present epochs began that have members and did not become stable."""
+    """When the first of the present epochs began that have members and never were stable: one that was is not any more
+    once a static member goes away.
+    """
     if present.state == STABLE:
         return present.target or present.opened
-    run = list(takewhile(lambda row: row.state not in (None, STABLE, EMPTY), reversed(history.epochs)))
+    over = {row.at for row in history.rebalances if row.outcome == "converged"}
+    over |= {row.opened for row in history.epochs if row.state in (None, STABLE, EMPTY)}
+    run = list(takewhile(lambda row: row.opened not in over, reversed(history.epochs)))
     return run[-1].opened if run else present.opened
 
 

@@ -21,6 +21,7 @@ from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import Fields, LogPosition, RecordType
 from jobs.settings import load
+from tests.core.history import logs
 from tests.core.history.logs import A, GroupLog, classic, generation
 from tests.core.history.test_other_types import (
     CLIENT,
@@ -257,6 +258,19 @@ def test_what_members_gave_up_waits_for_the_second_half_of_a_cooperative_rebalan
     assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [1], "2 is not new there"
     log.write(generation(4, {"b": classic({"in": [1]})}), after_ms=1)
     assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [2], "a is not there"
+
+
+def test_a_group_that_was_stable_until_its_static_members_went_has_time_to_assign_what_one_leaves() -> None:
+    """All clients are stopped, and their sessions end one after the other: the epoch before is an hour old."""
+    log = GroupLog().write(logs.member("a", "in", instance="i"), logs.member("b", "in", instance="j"), logs.epoch(2))
+    log.write(logs.target("a", 0, 1), logs.target("b", 2), logs.target_epoch(2))
+    log.write(logs.current("a", 2, 0, 1), logs.current("b", 2, 2))
+    log.write(logs.current("a", -2, 0, 1), after_ms=HOUR).write(logs.current("b", -2, 2))
+    log.write(*logs.gone("a"), logs.epoch(3))
+    known, counts = topics((0, IN)), {"in": 3}
+    assert found(log, known, now_ms=log.time_ms + LIMITS.slow_rebalance_ms - 1, partitions=counts) == []
+    (row,) = found(log, known, now_ms=log.time_ms + LIMITS.slow_rebalance_ms, partitions=counts)
+    assert row.detail == "2 of 3 partitions of in have no owner: 0, 1"
 
 
 def test_what_a_downgrade_writes_is_no_assignment_that_lasts() -> None:
