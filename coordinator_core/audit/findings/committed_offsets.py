@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
-from coordinator_core.audit.findings.resets import MORE_REWINDS, EmptyTimes, cut_text, taken_by_turns
+from coordinator_core.audit.findings.resets import MORE_REWINDS, EmptyTimes, cut_text, made_again, taken_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commits import PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
@@ -39,22 +39,6 @@ two deltas, lengths of key and value, number of headers).
 """
 
 
-MADE_AGAIN: Final = "; or the topic was made again meanwhile, which the metadata log of that time would show"
-
-
-def _made_again(history: GroupHistory, commit: PartitionCommits, first_ms: int, last_ms: int) -> str | None:
-    """Return words where nothing tells whether the topic of a commit was made again between two times; None: it was, or
-    may have been, by the two clocks. Brokers before 4.1 record no topic id with a commit.
-    """
-    topics = history.topics
-    if commit.topic_id is not None:
-        return ""
-    begins = (begin_ms for begin_ms in topics.begins_of(commit.topic) if first_ms <= begin_ms <= last_ms)
-    if next(begins, None) is not None:
-        return None
-    return "" if topics.reach.covers(max(first_ms, 0), last_ms) else MADE_AGAIN
-
-
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets: from
     what was committed before the move, or by a member that had lost the partition.
@@ -73,7 +57,7 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             continue
         for rewind in (each for each in commit.rewinds if not empty.proven_at(each.at)):
             first_ms = rewind.at.timestamp_ms - limits.rewind_window_ms - CLOCK_TOLERANCE_MS
-            doubt = _made_again(history, commit, first_ms, rewind.at.timestamp_ms + CLOCK_TOLERANCE_MS)
+            doubt = made_again(history, commit, first_ms, rewind.at.timestamp_ms + CLOCK_TOLERANCE_MS)
             if doubt is None:
                 continue
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
@@ -144,7 +128,7 @@ def beyond_the_end(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         end = history.ends.get(TopicPartition(commit.topic, commit.partition))
         if end is not None and commit.offset is not None:
             lag = records_behind(end, commit.offset, commit.last.timestamp_ms, commit.topic_id)
-            doubt = _made_again(history, commit, commit.last.timestamp_ms - CLOCK_TOLERANCE_MS, end.time_ms)
+            doubt = made_again(history, commit, commit.last.timestamp_ms - CLOCK_TOLERANCE_MS, end.time_ms)
             if lag is not None and lag < 0 and doubt is not None:
                 beyond[commit.topic].append((-lag, commit))
                 doubts[commit.topic].add(doubt)

@@ -22,6 +22,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commits import MOST_KEPT, PartitionCommits
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import GroupEpochRow
@@ -54,6 +55,22 @@ def cut_text(commits: Iterable[PartitionCommits], more_of: Callable[[PartitionCo
     if not more:
         return ""
     return f"; the first {MOST_KEPT} of a partition are kept: {counted(len(more), 'partition')} had {sum(more)} more"
+
+
+MADE_AGAIN: Final = "; or the topic was made again meanwhile, which the metadata log of that time would show"
+
+
+def made_again(history: GroupHistory, commit: PartitionCommits, first_ms: int, last_ms: int) -> str | None:
+    """Return words where nothing tells whether the topic of a commit was made again between two times; None: it was, or
+    may have been, by the two clocks. Brokers before 4.1 record no topic id with a commit.
+    """
+    topics = history.topics
+    if commit.topic_id is not None:
+        return ""
+    begins = (begin_ms for begin_ms in topics.begins_of(commit.topic) if first_ms <= begin_ms <= last_ms)
+    if next(begins, None) is not None:
+        return None
+    return "" if topics.reach.covers(max(first_ms, 0), last_ms) else MADE_AGAIN
 
 
 def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -179,8 +196,13 @@ def offset_resets(history: GroupHistory, rewinds: Iterable[PartitionRewind]) -> 
 
 def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each reset of a group's offsets."""
-    turns = taken_by_turns(history, limits)
-    rewinds = (each for each in rewinds_of(history) if (each.topic, each.partition) not in turns)
+    turns, doubts = taken_by_turns(history, limits), dict[LogPosition, str | None]()
+    for commit in history.commits:
+        for before, after in pairwise((commit.first, *(rewind.at for rewind in commit.rewinds))):
+            until_ms = after.timestamp_ms + CLOCK_TOLERANCE_MS
+            doubts[after] = made_again(history, commit, before.timestamp_ms, until_ms)
+    of_one = (each for each in rewinds_of(history) if doubts[each.at] is not None)
+    rewinds = (each for each in of_one if (each.topic, each.partition) not in turns)
     cut = cut_text((each for each in history.commits if (each.topic, each.partition) not in turns), MORE_REWINDS)
     for reset in offset_resets(history, rewinds):
         if reset.offsets > 0:
@@ -188,7 +210,7 @@ def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             yield history.finding(
                 FindingKind.OFFSETS_RESET,
                 reset.offsets,
-                f"{reset.detail}{cut}",
+                f"{reset.detail}{max(doubts[each.at] or '' for each in reset.partitions)}{cut}",
                 [partition.at for partition in reset.partitions],
                 subject=topics.pop() if len(topics) == 1 else None,
             )

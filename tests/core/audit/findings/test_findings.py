@@ -709,6 +709,18 @@ def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
     assert len(found(FindingKind.OFFSETS_RESET, commits=back)) == 1
 
 
+@pytest.mark.parametrize(("made_s", "topic_id", "count"), [(20, None, 0), (20, "t-id", 1), (0, None, 1)])
+def test_who_reads_a_topic_that_was_made_again_resets_nothing(made_s: int, topic_id: str | None, count: int) -> None:
+    """A consumer without a group begins anew; its broker records no topic id before Kafka 4.1."""
+    back = [commits(rewinds=(Rewind(at(25), 90, 0),), topic_id=topic_id)]
+    again = at_end({"t": 1})._replace(earlier={"t": ((1_000 * made_s, 0),)})
+    rows = found(FindingKind.OFFSETS_RESET, commits=back, topics=again)
+    assert len(rows) == count
+    assert not any("or the topic was made again" in row.detail for row in rows)
+    (row,) = found(FindingKind.OFFSETS_RESET, commits=back)
+    assert ("or the topic was made again" in row.detail) is (topic_id is None)
+
+
 LOST_HERE = LostRecords({("__consumer_offsets", 0): [(21, 22)]})
 LOST_BEFORE = LostRecords({("__consumer_offsets", 0): [(0, 0)]})
 
