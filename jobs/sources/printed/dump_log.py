@@ -72,7 +72,9 @@ class _Reader:
         self._named = self._place = place
         self._segment: str | None = None
         self._batch: Row = {}
-        self._waits = False
+        # Of the batch: how many records it has (None: not said), how many are printed, and the number of its line.
+        self._due: int | None = None
+        self._printed = self._line = 0
 
     def feed(self, line: str, number: int) -> Iterator[Row]:
         text = line.lstrip(QUOTES)
@@ -89,18 +91,29 @@ class _Reader:
         fields = {found[1].lower(): found[2] for found in FIELD.finditer(head)}
         if "baseoffset" in fields:
             yield from self.finish()
-            self._batch, self._waits = self._batch_of(fields), fields.get("count") == "0"
+            self._batch = self._batch_of(fields)
+            self._due = integer(fields["count"], "count") if "count" in fields else None
+            self._printed, self._line = 0, number
             if fields.get("isvalid") == "false":
                 raise InputError("kafka-dump-log found this batch invalid")
+        elif begin is not None and text.startswith("|") and "offset" not in fields:
+            self._printed += 1
+            raise InputError("a record without its offset: print it without --skip-record-metadata")
         elif "offset" in fields and ("keysize" in fields or begin is not None):
+            self._printed += 1
             yield self._record(fields, "" if begin is None else text[begin.start() :].strip(), number)
 
     def finish(self) -> Iterator[Row]:
-        """Yield the row of a batch that compaction has emptied, if the last one was such."""
-        if self._waits:
+        """Yield the row of a batch that compaction has emptied, if the last one was such, or what is lacking of it."""
+        due, self._due = self._due, None
+        if due == 0:
             row = {**self._where(), **self._batch, "kind": "empty", "timestamp_ms": None}
             yield {**row, "log_offset": None}
-        self._waits = False
+        elif due is not None and due > self._printed:
+            how = "" if self._printed else ": print it with --offsets-decoder"
+            cause = f"line {self._line}: {due - self._printed} of {due} records of the batch are not there{how}"
+            lost = {name: self._batch[name] for name in ("batch_base", "batch_last")}
+            yield {**damaged(b"", cause, self._line), **self._where(), **({} if self._printed else lost)}
 
     def damage(self, line: bytes, cause: str, number: int) -> Row:
         row = {**damaged(line, cause, number), **self._where()}

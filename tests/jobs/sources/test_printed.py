@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import tarfile
 import zipfile
@@ -23,7 +24,7 @@ from jobs.sources.files import KNOWN_TOPICS, LogFile, find_group_logs, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
 from jobs.sources.segments import Ranges, SegmentsReader
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.jobs.sources.input_shapes import dump_text
+from tests.jobs.sources.input_shapes import dump_log, dump_text
 
 LOG = max((SAMPLE_LOGS / "__consumer_offsets-1").glob("*.log"), key=lambda path: path.stat().st_size)
 WITH_RECORDS = sorted(path for path in SAMPLE_LOGS.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
@@ -429,3 +430,20 @@ def test_a_number_that_is_too_large_is_damage(tmp_path: Path, field: bytes, wron
 def _rows(part: Ranges) -> list[dict[str, object]]:
     reader = SegmentsReader([], KNOWN_TOPICS, GROUP_LOG)
     return [row for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda line: b"" if line.startswith(b"|") else line, "of the batch are not there: print it with"),
+        (lambda line: re.sub(rb"offset: .*?headerKeys: \[\S*\] ", b"", line), "without --skip-record-metadata"),
+        (lambda line: b"" if line.startswith(b"| offset: 5 ") else line, "1 of [0-9]+ records of the batch"),
+    ],
+)
+def test_records_that_a_batch_has_and_the_text_lacks_are_told(
+    tmp_path: Path, changed: Callable[[bytes], bytes], said: str
+) -> None:
+    (tmp_path / "dump.txt").write_bytes(b"".join(changed(line) for line in dump_log().splitlines(keepends=True)))
+    damages = [part for log in find_logs([tmp_path]) for part in log.parts() if isinstance(part, Damage)]
+    assert damages
+    assert re.search(said, damages[0].cause)
