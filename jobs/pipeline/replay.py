@@ -31,9 +31,10 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.lost_records import Holes, UnknownOffsets
+from coordinator_core.history.lost_records import Holes, Place, UnknownOffsets
 from jobs.pipeline import commit_summaries, log_ranges, runs
 from jobs.pipeline.runs import decoded_runs, newest_runs
+from jobs.relations.given_partitions import numbered
 from jobs.relations.logs import lost_before_records
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.replay import (
@@ -213,6 +214,7 @@ class Folding(NamedTuple):
     topics: TopicHistory | None
     audit: AuditSettings
     holes: Holes
+    numbered: frozenset[Place]
 
     def by(self, engine: Engine, part: ReplayPart) -> Rows:
         """Return the staged rows of a part, as the engine makes them."""
@@ -264,7 +266,8 @@ class _Run:
             )
             for among, groups in self._divided(engine, count)
         ]
-        folding = Folding(self._cluster, topics, self._audit, self._holes())
+        of_lines = frozenset(numbered(self._tables.engine(), self._cluster))
+        folding = Folding(self._cluster, topics, self._audit, self._holes(), of_lines)
         for number, rows in enumerate(self._folded(engine, folding, parts)):
             if number:
                 self._tables.append(REPLAYED, rows, runs.new_run_id())

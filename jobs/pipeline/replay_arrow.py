@@ -16,7 +16,7 @@ from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.lost_records import NO_HOLES, Holes
+from coordinator_core.history.lost_records import NO_HOLES, Holes, Place
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.relations.replay import COMMIT
@@ -62,12 +62,16 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def folder(
-    cluster: str, topics: TopicHistory | None, settings: AuditSettings, holes: Holes = NO_HOLES
+    cluster: str,
+    topics: TopicHistory | None,
+    settings: AuditSettings,
+    holes: Holes = NO_HOLES,
+    numbered: frozenset[Place] = frozenset(),
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return the replay as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return fold(_rows(batches), cluster, topics, settings, holes)
+        return fold(_rows(batches), cluster, topics, settings, holes, numbered)
 
     return run
 
@@ -79,9 +83,15 @@ def _rows(batches: Batches) -> Iterator[Input]:
 
 
 def fold(
-    rows: Iterable[Input], cluster: str, topics: TopicHistory | None, settings: AuditSettings, holes: Holes = NO_HOLES
+    rows: Iterable[Input],
+    cluster: str,
+    topics: TopicHistory | None,
+    settings: AuditSettings,
+    holes: Holes = NO_HOLES,
+    numbered: frozenset[Place] = frozenset(),
 ) -> Iterator[pa.RecordBatch]:
-    """Replay the groups of these rows, and yield rows of ``REPLAYED``; ``holes`` may be about any of them.
+    """Replay the groups of these rows, and yield rows of ``REPLAYED``; ``holes`` may be about any of them, ``numbered``
+    are logs that were printed without positions.
 
     A group that begins again has a row of its own that only names it.
     """
@@ -95,7 +105,7 @@ def fold(
         if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
             if group is not None:
                 group.finish(output)
-            group = _GroupReplay(row, topics, settings, holes)
+            group = _GroupReplay(row, topics, settings, holes, numbered)
         if row.state is None:
             output.add(group.log_topic, group.group_id, group.feed(row))
         if output.is_full:
@@ -108,9 +118,16 @@ def fold(
 class _GroupReplay:
     """The replay of one group."""
 
-    def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings, holes: Holes) -> None:
+    def __init__(
+        self,
+        first: Input,
+        topics: TopicHistory | None,
+        settings: AuditSettings,
+        holes: Holes,
+        numbered: frozenset[Place],
+    ) -> None:
         self.log_topic, self.group_id = first.log_topic, first.group_id
-        self._holes = holes
+        self._holes, self._numbered = holes, numbered
         self._lost = first.log_offset if first.state is not None else -1
         family = FAMILIES[first.log_topic]
         self._decoder = RecordDecoder(family)
@@ -132,8 +149,10 @@ class _GroupReplay:
         # A share group has records in several log partitions, and a run may bring records of any of them.
         place = max(self._last[:2], (row.log_partition, row.log_offset))
         self._last = LogPosition(*place, max(self._last.timestamp_ms, row.timestamp_ms))
-        hole = self._holes.last_before((self.log_topic, row.log_partition), row.log_offset, row.timestamp_ms)
-        if row.unbroken_since is not None:
+        log = self.log_topic, row.log_partition
+        hole = self._holes.last_before(log, row.log_offset, row.timestamp_ms)
+        # Where offsets number the lines of a text, they do not tell what is missing between two of them.
+        if row.unbroken_since is not None and log not in self._numbered:
             since = row.unbroken_since
             # The fold of share state knows a hole by where the unbroken records begin; that of a group is told, below.
             if hole is not None and isinstance(self._fold, ShareAudit):

@@ -115,11 +115,16 @@ class LogReader:
         """Whether the first file with anything in it is named as the partition's first segment."""
         return next((file.segment == FIRST_SEGMENT for file in self._files if file.size), False)
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether it was printed without positions, so that records may be missing before each one."""
+        return bool(numbered(self._files))
+
     def may_hide_ends(self, end: int | None) -> bool:
         """Return whether transactions may have ended below ``end`` that a dump by a consumer does not show: it lacks
         offsets, or has none at all.
         """
-        return bool(numbered(self._files)) or self.gaps.may_hide_ends(end)
+        return self.is_numbered or self.gaps.may_hide_ends(end)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as Arrow batches of ``LOG_COLUMNS``, each row once where dumps overlap.

@@ -184,7 +184,8 @@ class _ShareState:
                     given.note_unreadable(reader.partition, row.offset)
                     unreadable.note(record.group_id, row.offset)
                     continue
-                coverage.note(reader.partition, row.offset)
+                if not reader.is_numbered:
+                    coverage.note(reader.partition, row.offset)
                 if record is None or (wanted is not None and record.group_id != wanted):
                     continue
                 known = shares.groups.get(record.group_id)
@@ -285,7 +286,9 @@ class _GroupsOfLog:
         known = self.groups.get(group_id)
         if known is None:
             family, from_start = self.reader.family, self.reader.from_start
-            fold = GroupAudit.begin(group_id, family, self.topics, self.coverage, self.audit, from_start=from_start)
+            # Where offsets number the lines of a text, they do not tell what is missing between two of them.
+            coverage = Coverage({}) if self.reader.is_numbered else self.coverage
+            fold = GroupAudit.begin(group_id, family, self.topics, coverage, self.audit, from_start=from_start)
             known = self.groups[group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(family)))
             # What was lost before its first record here may have been about this group, too.
             if self.hole is not None:

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coordinator_core.records import GROUP_LOG
-from tests.commands import rows_of_command, run_command
+from coordinator_core.records import GROUP_LOG, RecordType
+from coordinator_core.wire.kafka_text import FORMATTERS, formatted
+from tests.commands import rows_of_command, run_command, text_of_command
+from tests.core.builders import GroupLog, classic_member
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.logs import batch, write_segment
 from tests.jobs.sources.input_shapes import Fields, rows_in
 
 
@@ -77,3 +80,18 @@ def test_an_empty_table_is_a_night_without_records_and_no_answer(tmp_path: Path)
         run_command("ingest", place, "--tables", tmp_path / "tables", "--config", tmp_path / "local.yaml").exit_code
         == 0
     )
+
+
+def test_no_rule_is_judged_between_lines_that_may_not_be_neighbours(tmp_path: Path) -> None:
+    """A group that was upgraded and downgraded: the formatter of classic groups prints nothing in between."""
+    log, members = GroupLog("g"), [classic_member("a", b"\x00", b"\x01")]
+    seen = [log.classic(1, members), log.tombstone(RecordType.GROUP_METADATA), log.classic(11, members)]
+    write_segment(tmp_path / "logs" / f"{GROUP_LOG}-0", [batch(record) for record in seen])
+    family, types = FORMATTERS["groupmetadata"]
+    lines = (formatted(row, types, family) for row in rows_in(next((tmp_path / "logs").rglob("*.log"))))
+    (tmp_path / "groups.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    asked = text_of_command("audit", "--log", tmp_path / "groups.jsonl")
+    kept = text_of_command("audit", "--log", tmp_path / "groups.jsonl", "--keep", tmp_path / "kept")
+    assert "rules broken (0)" in asked
+    assert "rules broken (0)" in kept
+    assert "type_changed_in_part" in text_of_command("audit", "--log", tmp_path / "logs"), "there nothing is missing"
