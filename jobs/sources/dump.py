@@ -37,7 +37,7 @@ from jobs.sources.files import (
 from jobs.sources.printed import json_lines
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import lacks_positions
-from jobs.sources.printed.parquet_source import ParquetReader, parquet_below
+from jobs.sources.printed.parquet_source import ParquetReader, delta_files, parquet_below
 from jobs.sources.printed.parquet_source import lacks_positions as lacks_positions_of_parquet
 from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, is_split
 from jobs.tables import tasks
@@ -213,8 +213,10 @@ def _open(
         load = _frame(session, source)
         extents, distinct = _surveyed(load()) if runs_steps(session) else (None, False)
         return Dump(load, False, extents, distinct, source=source)
-    if dump_format is DumpFormat.PARQUET and not runs_steps(session) and not any("://" in file for file in files):
-        listed = [file for path in files for file in parquet_below(path)]
+    is_table = dump_format in (DumpFormat.PARQUET, DumpFormat.DELTA)
+    if is_table and not runs_steps(session) and not any("://" in file for file in files):
+        files_of = delta_files if dump_format is DumpFormat.DELTA else parquet_below
+        listed = [file for path in files for file in files_of(path)]
         if not any(map(lacks_positions_of_parquet, listed)):
             tables = ParquetReader(listed, topic, frozenset(topics))
             _refuse_other_topics(files[0], ParquetReader(listed, topic, None), topics)

@@ -27,7 +27,7 @@ from jobs.sources.file_kinds import kind_of
 from jobs.sources.left_beside import FOLDER, LEFTOVER, LeftBeside
 from jobs.sources.log_parts import LogPlaced
 from jobs.sources.packed import head_of
-from jobs.sources.printed.forms import is_printed
+from jobs.sources.printed.forms import is_printed, printed_below
 from jobs.sources.printed.logs import PrintedLog, printed_logs
 
 LOG_SUFFIX = ".log"
@@ -273,7 +273,7 @@ def _note_others(path: str, left_out: LeftBeside) -> None:
 
 def _printed_in(path: str) -> list[str]:
     """Return the files of printed records at a path: the file itself, or all that are below a folder."""
-    return [file for file in files_below(path) if is_printed(file)]
+    return printed_below(path, files_below(path))
 
 
 def _beside(path: str, wanted: FileFilter) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -97,3 +97,17 @@ def read(path: str) -> Iterator[Row]:
 def is_printed(path: str) -> bool:
     """Return whether a path is a file of printed records; raises OSError if it cannot be read."""
     return os.path.isfile(path) and form_of(head_of(path)) is not None
+
+
+def printed_below(path: str, files: Sequence[str]) -> list[str]:
+    """Return those of the files below a path that are printed records; of a Delta table those that are part of it.
+
+    Raises:
+        InputError: it is a Delta table that cannot be read.
+        OSError: a file cannot be read.
+    """
+    if os.path.isdir(os.path.join(path, "_delta_log")):
+        from jobs.sources.printed.parquet_source import delta_files  # not at the top: most runs read no Parquet
+
+        return delta_files(path)
+    return [file for file in files if is_printed(file)]

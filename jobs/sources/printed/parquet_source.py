@@ -123,6 +123,29 @@ def parquet_rows(path: str) -> Iterator[Row]:
             yield {name: value for name, value in row.items() if value is not None}
 
 
+def delta_files(place: str) -> list[str]:
+    """Return the files of a Delta table as it is now, without those that it has replaced.
+
+    Raises:
+        InputError: it cannot be read, or rows of its files are marked as deleted.
+    """
+    from deltalake import DeltaTable  # not at the top: most runs read no Delta table
+
+    try:
+        table = DeltaTable(place)
+        features = table.protocol().reader_features or ()
+        names = {uri.rpartition("/")[2] for uri in table.file_uris()}
+    except Exception as error:
+        raise InputError(f"{place}: cannot be read as delta: {' '.join(str(error).split())}") from error
+    if "deletionVectors" in features:
+        raise InputError(f"{place}: a Delta table with deletion vectors: write it as Parquet, or let Spark ingest it")
+    # By their names, which are unique: paths are encoded there, and some names of folders twice.
+    files = [file for file in parquet_below(place) if os.path.basename(file) in names]
+    if len(files) != len(names):
+        raise InputError(f"{place}: {len(names) - len(files)} of {len(names)} files of the Delta table are not there")
+    return files
+
+
 def parquet_below(place: str) -> list[str]:
     """Return the file itself, or the Parquet files below a folder, also in folders that Spark passes over."""
     if os.path.isfile(place):

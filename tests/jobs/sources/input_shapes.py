@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import write_deltalake
 
 from coordinator_core.records import GROUP_LOG, Family
 from coordinator_core.wire.batch_format import Damage
@@ -151,6 +152,14 @@ def _parquet(made: Callable[[Fields], Fields] = dict) -> bytes:
     return out.getvalue()
 
 
+def _delta(folder: Path) -> Path:
+    """A table that was written anew: files of its first version are beside, and no part of it."""
+    table = pa.Table.from_pylist([_placed(each) for each in records()])
+    write_deltalake(folder, table.slice(0, 1))
+    write_deltalake(folder, table, mode="overwrite")
+    return folder
+
+
 def avro() -> bytes:
     """Raises ImportError where fastavro is not installed."""
     import fastavro
@@ -229,6 +238,7 @@ SHAPES: Final[Mapping[str, Callable[[Path], Path]]] = {
     "sinks: CSV": lambda folder: _in(folder, f"{GROUP_LOG}-3-0.csv", _csv()),
     "Spark: Parquet of Kafka's columns": lambda folder: _in(folder, "part-0.parquet", _parquet(_placed)),
     "Spark: Parquet in folders `partition=3`": lambda folder: _in(folder, "partition=3/part-0.parquet", _parquet()),
+    "Spark: a Delta table": _delta,
     "a broker's log": lambda folder: (
         _in(folder, "server.log", b"[2026-11-28 02:04:38,903] INFO [GroupCoordinator 0]: x\n") / "server.log"
     ),

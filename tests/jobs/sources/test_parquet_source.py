@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
+from coordinator_core.wire.batch_format import Damage
 from jobs.sources.dump import DumpFormat, format_of, open_dump
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import log_rows
@@ -223,3 +226,35 @@ def test_what_is_no_such_table_is_refused_without_spark(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             read(tmp_path / name)
+
+
+def test_a_delta_table_has_the_files_of_its_last_version(tmp_path: Path) -> None:
+    place, wanted = tmp_path / "dé lta", sample_rows()
+    table = as_spark_has_it(kafka_rows(wanted))
+    write_deltalake(place, table.slice(0, 10))
+    write_deltalake(place, table, mode="overwrite", partition_by=["partition"], schema_mode="overwrite")
+    assert len([*place.rglob("*.parquet")]) == 1 + len(set(table["partition"].to_pylist()))
+    (dump,) = open_dump(NO_SPARK, [str(place)])
+    assert dump.source is not None
+    tasks = dump.source.partitions()
+    assert records([row for task in tasks for batch in dump.source.read(task) for row in batch.to_pylist()]) == records(
+        wanted
+    )
+    logs = find_logs([place])
+    assert all(file.endswith(".parquet") for log in logs for file in log.paths)
+    assert not any(isinstance(part, Damage) for log in logs for part in log.parts())
+    next(place.rglob("partition=0/*.parquet")).unlink()
+    for opened in (find_logs, lambda paths: open_dump(NO_SPARK, [str(path) for path in paths])):
+        with pytest.raises(InputError, match=r"1 of [0-9]+ files of the Delta table are not there"):
+            opened([place])
+
+
+def test_a_delta_table_with_rows_marked_as_deleted_is_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, as_spark_has_it(kafka_rows(sample_rows())))
+    (log,) = (tmp_path / "_delta_log").glob("*.json")
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    newer = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    log.write_text("".join(json.dumps(newer if "protocol" in line else line) + "\n" for line in lines))
+    with pytest.raises(InputError, match="a Delta table with deletion vectors: write it as Parquet"):
+        find_logs([tmp_path])
