@@ -49,7 +49,7 @@ class TableCommit(NamedTuple):
 
 
 class ConflictError(CoordinatorAuditError):
-    """Another program changed a table while this run wrote it."""
+    """Another program changed a table while this run wrote it, or Spark was too slow for the lease of this run."""
 
 
 def repeated(name: str, write: Callable[[], T], commits: Callable[[int], Sequence[TableCommit]], *, adds: bool) -> T:
@@ -59,7 +59,8 @@ def repeated(name: str, write: Callable[[], T], commits: Callable[[int], Sequenc
     table has.
 
     Raises:
-        ConflictError: another program changed rows of the table, or committed again and again.
+        ConflictError: another program changed rows of the table, or committed again and again; or Spark began to
+            commit later than the lease lasts, again and again.
     """
     # Versions tell what was committed meanwhile: the clocks of other machines may be behind, or ahead.
     before = 0 if adds else commits(1)[0].version
@@ -77,6 +78,12 @@ def repeated(name: str, write: Callable[[], T], commits: Callable[[int], Sequenc
                 # Not all writers wait equally long: two that failed together would meet again.
                 time.sleep(PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
                 continue
+            if found[0] == LATE:
+                raise ConflictError(
+                    f"table {name} was not written: in the last of {ATTEMPTS} attempts Spark began the commit later "
+                    "than the lease of this run lasts. What was committed stays: raise nightly.lease_minutes, or give "
+                    "Spark a machine with less other work, and run again"
+                ) from error
             named = f" ({', '.join(others)})" if others else ""
             problem = one_line(error).rstrip(".")
             raise ConflictError(

@@ -57,8 +57,9 @@ class Life(NamedTuple):
 LEASE_S: Final = 6
 """Seconds after which another run takes the lease of one that was stopped."""
 
-SAID: Final = ("in time, and", "is just taking the lease", "has been writing the tables")
-"""What a run says that was stopped for longer than its lease, or while it took it."""
+SAID: Final = ("in time, and", "is just taking the lease", "has been writing the tables", "later than the lease")
+"""What a run says that was stopped for longer than its lease, or while it took it; the last on a machine so busy that
+Spark takes longer than the lease to begin a commit."""
 
 QUESTIONS: Final = (
     *(("metrics",), ("describe", "--all"), ("findings",), ("groups",), ("trend",), ("audit",), ("rebalances",)),

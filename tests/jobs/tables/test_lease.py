@@ -278,6 +278,20 @@ def test_another_error_is_not_repeated(text: str) -> None:
         conflicts.repeated("t", write, optimized, adds=True)
 
 
+def test_a_run_too_slow_for_its_lease_blames_no_other_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conflicts, "PAUSE_S", 0.0)
+    tries: list[str] = []
+
+    def write() -> None:
+        tries.append("try")
+        raise ValueError(f"[USER_RAISED_EXCEPTION] {conflicts.LATE}")
+
+    with pytest.raises(ConflictError, match=r"table t was not written: .* raise nightly\.lease_minutes") as refused:
+        conflicts.repeated("t", write, optimized, adds=False)
+    assert "another program" not in str(refused.value)
+    assert len(tries) == conflicts.ATTEMPTS
+
+
 def test_a_lease_that_nobody_took_meanwhile_is_renewed_by_the_commit(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
