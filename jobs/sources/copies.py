@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -40,8 +41,9 @@ def without_tails(logs: Sequence[LogFile]) -> list[LogFile]:
 
 
 def folder_of(log: LogFile) -> str:
-    """Return the name of the folder in which a copy is."""
-    return log.name.rpartition("/")[0]
+    """Return the name of the folder in which a copy is; of segments that are packed one by one, that of these files."""
+    is_packed_alone = log.member and os.path.basename(log.path).startswith(log.segment)
+    return (log.path if is_packed_alone else log.name).rpartition("/")[0]
 
 
 def copies_in_words(logs: Iterable[LogFile]) -> list[str]:

@@ -207,6 +207,7 @@ def _open(
         return _open_segments(session, files, topic, topics, warn)
     if dump_format is DumpFormat.JSON_LINES:
         listed = [file for path in files for file in files_below(path) if file == path or _holds_json(file)]
+        _require_text(listed)
         source = JsonLinesReader(listed, frozenset(topics))
         _refuse_other_topics(files[0], JsonLinesReader(listed, None), topics)
         # A process that reads the dump itself finds out by itself what Spark finds here.
@@ -217,6 +218,7 @@ def _open(
     if is_table and not runs_steps(session) and not any("://" in file for file in files):
         files_of = delta_files if dump_format is DumpFormat.DELTA else parquet_below
         listed = [file for path in files for file in files_of(path)]
+        _require_text(listed)
         if not any(map(lacks_positions_of_parquet, listed)):
             tables = ParquetReader(listed, topic, frozenset(topics))
             _refuse_other_topics(files[0], ParquetReader(listed, topic, None), topics)
@@ -238,6 +240,13 @@ def _refuse_other_topics(path: str, source: LogSource, topics: Collection[str]) 
     refuse_other_topics(path, others, topics)
 
 
+def _require_text(names: Iterable[str]) -> None:
+    """Raise InputError if the name of a file is no text: tables have it beside each record."""
+    for name in names:
+        if not name.isascii() and name.encode("utf-8", "replace").decode() != name:
+            raise InputError(f"{os.fsencode(name)!r}: the name of a file or folder is not in UTF-8: rename it")
+
+
 def _surveyed(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
     """Return the extents of a dump, and whether it has each position once. Only the positions are read."""
     from jobs.sources.in_spark import survey  # not at the top: most runs need no Spark
@@ -257,6 +266,7 @@ def _frame(session: Session, source: LogSource) -> Callable[[], DataFrame]:
 
 def _open_segments(session: Session, files: list[str], topic: str, topics: list[str], warn: Warn) -> Dump:
     logs = without_tails(find_logs(files, topics=topics, snapshots=True, warn=warn))
+    _require_text(log.name for log in logs)
     for tail in tails_in_words(logs):
         warn(tail)
     for lack in without_positions(numbered(logs)):

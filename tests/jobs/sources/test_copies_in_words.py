@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 from jobs.sources.copies import copies_in_words
@@ -20,3 +21,13 @@ def test_the_first_copy_counts_and_is_named(tmp_path: Path) -> None:
         "what these lack"
     ]
     assert copies_in_words(find_logs([tmp_path / "b2"])) == []
+
+
+def test_segments_that_are_packed_one_by_one_are_one_copy(tmp_path: Path) -> None:
+    for offset in (0, 1):
+        folder = tmp_path / "__consumer_offsets-0"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{offset:020}.log.gz").write_bytes(gzip.compress(batch(offset)))
+    logs = find_logs([tmp_path])
+    assert len(logs) == 2
+    assert copies_in_words(logs) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any, cast
@@ -57,3 +59,14 @@ def test_what_holds_no_dump_is_refused_in_one_line(tmp_path: Path, name: str, co
         open_dump(no_session, [str(tmp_path / name)])
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
+
+
+def test_a_name_that_is_no_text_is_refused_where_tables_would_have_it(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/gr\xf6\xdfe"))
+    (folder / "json").mkdir(parents=True)
+    (folder / "json" / "a.jsonl").write_bytes(RECORD)
+    shutil.copytree(SAMPLE_LOGS / "__consumer_offsets-3", folder / "__consumer_offsets-3")
+    for place in (folder / "__consumer_offsets-3", folder / "json"):
+        with pytest.raises(InputError, match=r"not in UTF-8: rename it") as caught:
+            open_dump(cast("Any", None), [str(place)])
+        assert str(caught.value).isascii()
