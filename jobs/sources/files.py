@@ -130,7 +130,7 @@ class LogFile:
         """Open the file to read from a position on. Yields a function that reads a number of bytes at a position.
 
         Raises:
-            InputError: it was printed, so that there are no bytes of it.
+            InputError: it was printed, so that there are no bytes of it, or it may not be read.
             GoneError: a broker has deleted it since it was listed, or put a cleaned one there, in which other batches
                 are behind its begin.
         """
@@ -141,6 +141,8 @@ class LogFile:
                 opened = open(self.path, "rb")  # noqa: SIM115  closed below
             except FileNotFoundError:
                 raise GoneError(f"{self.path}: a broker has just deleted it, or renamed it: begin again") from None
+            except OSError as error:
+                raise InputError(f"{self.path}: {error.strerror}") from None
             with opened as stream:
                 there = os.fstat(stream.fileno())
                 # Not all file systems keep the numbers of their files, but none changes a size besides.
@@ -428,11 +430,16 @@ def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) ->
     seen = {os.path.realpath(path)}
 
     def pass_over(error: OSError) -> None:
-        """Pass over a folder of another topic that a broker has deleted or renamed meanwhile."""
+        """Pass over a folder of another topic that a broker has deleted or renamed meanwhile, or that may not be read,
+        and that of a file system.
+        """
         name = os.path.basename(error.filename)
         found = FOLDER.fullmatch(name)
         is_other = found["topic"] not in wanted.topics if found is not None else LEFTOVER.fullmatch(name)
-        if not (is_other and isinstance(error, FileNotFoundError)):
+        if not (
+            (is_other and isinstance(error, FileNotFoundError | PermissionError))
+            or (name == "lost+found" and isinstance(error, PermissionError))
+        ):
             raise error
 
     for folder, folders, files in os.walk(path, onerror=pass_over, followlinks=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import tarfile
 
@@ -185,3 +186,27 @@ def test_what_macos_puts_beside_a_segment_is_not_one(data, tmp_path):
     whole = find_logs([data])
     (data / "__consumer_offsets-10" / "._00000000000000000000.log").write_bytes(b"\0\5\x16\7" + bytes(100))
     assert find_logs([data]) == whole
+
+
+def test_what_may_not_be_read_is_an_error_only_where_it_may_have_the_log(data, monkeypatch):
+    expected, scan = find_logs([data]), os.scandir
+    closed = ["payments-0", "lost+found"]
+    for name in closed:
+        (data / name).mkdir()
+
+    def guarded(path):
+        if os.path.basename(path) in closed:
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    def forbidden(path, *_):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    assert find_logs([data]) == expected
+    closed.append("__consumer_offsets-10")
+    with pytest.raises(InputError, match="__consumer_offsets-10: Permission denied"):
+        find_logs([data])
+    monkeypatch.setattr(builtins, "open", forbidden)
+    with pytest.raises(InputError, match=f"{expected[0].path}: Permission denied"), expected[0].open():
+        pass
