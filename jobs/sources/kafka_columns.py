@@ -96,7 +96,9 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
         "extra": _extra(types),
     }
     if positioned:
-        known |= {"log_partition": _whole("partition").cast("int"), "log_offset": _whole("offset")}
+        partition, offset = _whole("partition").cast("int"), _whole("offset")
+        known["log_partition"] = F.when(offset.isNotNull(), partition)
+        known["log_offset"] = F.when(partition.isNotNull(), offset)
     else:
         known["place"] = F.col("_metadata.row_index") + 1
     if "timestamp" in types:

@@ -85,12 +85,18 @@ class ParquetReader(NamedTuple):
             "key": given["key"],
             "value": given["value"],
             "log_topic": topic,
-            "log_partition": _whole(given, "partition", file) if "partition" in given else named.partition,
+            "log_partition": named.partition,
             "log_offset": _whole(given, "offset", file),
             "outcome": "unknown",
             "source": file,
             "extra": _extra(given),
         }
+        if "partition" in given:
+            # One without the other names no place in a log.
+            numbers, offsets = _whole(given, "partition", file), columns["log_offset"]
+            is_placed = pc.and_(pc.is_valid(numbers), pc.is_valid(offsets))
+            columns["log_partition"] = pc.if_else(is_placed, numbers, None)
+            columns["log_offset"] = pc.if_else(is_placed, offsets, None)
         if "timestamp" in given:
             times = _millis(given, file)
             columns["timestamp_ms"] = pc.if_else(pc.greater(times, 0), times, None)  # 0 and less stand for none

@@ -258,3 +258,14 @@ def test_a_delta_table_with_rows_marked_as_deleted_is_refused(tmp_path: Path) ->
     log.write_text("".join(json.dumps(newer if "protocol" in line else line) + "\n" for line in lines))
     with pytest.raises(InputError, match="a Delta table with deletion vectors: write it as Parquet"):
         find_logs([tmp_path])
+
+
+@pytest.mark.parametrize("column", ["partition", "offset"])
+def test_an_offset_without_its_partition_is_no_position(tmp_path: Path, column: str) -> None:
+    table = as_spark_has_it(kafka_rows(sample_rows())[:5])
+    none = pa.nulls(5, table[column].type)
+    pq.write_table(table.set_column(table.column_names.index(column), column, none), tmp_path / "0.parquet")
+    assert {(row["log_partition"], row["log_offset"]) for row in read(tmp_path)} == {(None, None)}
+    logs = find_logs([tmp_path])
+    assert not any(log.is_placed for log in logs)
+    assert sum(part.num_rows for log in logs for part in log.parts() if not isinstance(part, Damage)) == 5
