@@ -43,8 +43,8 @@ def in_spark(spark: SparkSession, stores: dict[str, Path]) -> SparkReader:
 
 
 THROUGH_OTHERS = {
-    "topics.has_new_topic_lines": "topics_of_stored_lines",
-    "topics.topics_of_stored_lines": "asked in test_topic_lines",
+    "topic_lines.has_new_topic_lines": "topics_of_stored_lines",
+    "topic_lines.topics_of_stored_lines": "asked in test_topic_lines",
     "brokers.of_other_clusters": "asked with the files in test_stored_broker_logs",
     "brokers.older_copies": "asked with the files in test_stored_broker_logs",
     "brokers.stored_not_loaded": "asked with the files in test_stored_broker_logs",

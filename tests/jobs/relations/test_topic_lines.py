@@ -11,13 +11,8 @@ from coordinator_core.audit.folds.topic_lines import topics_of_lines
 from coordinator_core.broker_log.lines import LineReader
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.record_codec import encode_key, encode_value
-from jobs.relations.topics import (
-    has_new_topic_lines,
-    stored_topics,
-    topic_news_ms,
-    topics_given,
-    topics_of_stored_lines,
-)
+from jobs.relations.topic_lines import has_new_topic_lines, topics_of_stored_lines
+from jobs.relations.topics import stored_topics, topic_news_ms, topics_given
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.snapshots import BROKER_EVENTS
