@@ -40,6 +40,7 @@ from jobs.sources.printed.logs import lacks_positions
 from jobs.sources.printed.parquet_source import ParquetReader, delta_files, parquet_below
 from jobs.sources.printed.parquet_source import lacks_positions as lacks_positions_of_parquet
 from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, is_split
+from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables import tasks
 from jobs.tables.engine import Session, runs_steps, started
 
@@ -338,7 +339,8 @@ def _format_of_file(path: str) -> DumpFormat:
         raise InputError(f"{path}: the file is empty")
     if path.endswith(".parquet"):
         return _format_of_parquet(path)
-    is_placed = _is_json(path) and is_printed(path) and not lacks_positions(path)
+    # Of a snapshot of the cluster, too: a night takes it in beside logs.
+    is_placed = _is_json(path) and (is_snapshot(path) or (is_printed(path) and not lacks_positions(path)))
     return DumpFormat.JSON_LINES if is_placed else DumpFormat.SEGMENTS
 
 

@@ -103,7 +103,8 @@ def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[F
     """Yield that no coordinator could load the log partition of the group by the end of the lines."""
     present = history.present
     there = [row.last for row in history.commits if row.offset is not None] if present is None else [present.opened]
-    if not there:
+    # First whether any failed at all: what has been asked for the ends of the logs is made again each night.
+    if not (there and history.lines.of_kind[EventKind.COORDINATOR_FAILED]):
         return
     last_ms = {at.partition: history.now_ms for at in there}
     for partition, (first, last, times) in failed_loads(history.lines.events, last_ms).items():

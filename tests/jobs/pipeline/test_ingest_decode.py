@@ -202,10 +202,10 @@ def test_a_parquet_file_without_key_is_refused(spark: SparkSession, tmp_path: Pa
     spark.range(3).selectExpr("encode('v', 'UTF-8') AS value").write.parquet(str(tmp_path / "dump"))
     with pytest.raises(InputError, match=r"column 'key' is missing \(columns: value\)"):
         open_dump(spark, [str(tmp_path / "dump")])
-    columns = ["'a' AS key", "encode('v', 'UTF-8') AS value", "1 AS partition", "id AS offset"]
-    spark.range(3).selectExpr(*columns).write.parquet(str(tmp_path / "text"))
-    with pytest.raises(InputError, match="column 'key' must be binary"):
-        open_dump(spark, [str(tmp_path / "text")])
+    columns = ["1 AS key", "encode('v', 'UTF-8') AS value", "1 AS partition", "id AS offset"]
+    spark.range(3).selectExpr(*columns).write.parquet(str(tmp_path / "numbers"))
+    with pytest.raises(InputError, match="column 'key' must be binary or base64, not integer"):
+        open_dump(spark, [str(tmp_path / "numbers")])
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,11 @@ def rows_of(histories: Iterable[GroupHistory]) -> Counter[object]:
     )
 
 
-def growing(folder: Path, pieces: int = PIECES, logs: Path = SAMPLES) -> Iterator[None]:
-    """Copy the logs piece by piece: a piece may end within a batch, and a segment begins when its former one is
-    whole. The metadata log goes ahead.
+def growing(folder: Path, pieces: int = PIECES, logs: Path | None = None) -> Iterator[None]:
+    """Copy the logs (None: the samples) piece by piece: a piece may end within a batch, and a segment begins when its
+    former one is whole. The metadata log goes ahead.
     """
-    partitions = sorted(each for each in logs.iterdir() if each.is_dir())
+    partitions = sorted(each for each in (logs or SAMPLES).iterdir() if each.is_dir())
     for piece in range(1, pieces + 1):
         for partition in partitions:
             files = sorted(partition.glob("*.log"))
