@@ -259,6 +259,9 @@ class _Run:
         # new ones.
         if self._span.is_first:
             self._delete_rows_without_states()
+        folding = Folding(
+            self._cluster, topics, self._audit, self._holes(engine), frozenset(numbered(engine, self._cluster))
+        )
         engine, count = self._by_size(engine, rebuilds=rebuilds)
         parts = [
             ReplayPart(
@@ -266,8 +269,6 @@ class _Run:
             )
             for among, groups in self._divided(engine, count)
         ]
-        of_lines = frozenset(numbered(self._tables.engine(), self._cluster))
-        folding = Folding(self._cluster, topics, self._audit, self._holes(), of_lines)
         for number, rows in enumerate(self._folded(engine, folding, parts)):
             if number:
                 self._tables.append(REPLAYED, rows, runs.new_run_id())
@@ -344,9 +345,8 @@ class _Run:
         for row in list(self._tables.engine().rows(" UNION ALL ".join(texts), cluster=self._cluster)):
             self._tables.delete(HISTORY[row["name"]], pa.table({"cluster": [self._cluster]}))
 
-    def _holes(self) -> Holes:
+    def _holes(self, engine: Engine) -> Holes:
         """Return what may have said something of any group: unreadable keys, and offsets that are lost."""
-        engine = self._tables.engine()
         unreadable = unplaced_records(engine, self._cluster, self._span.upto)
         spans = (
             (place, span)
