@@ -148,7 +148,12 @@ def document_rows() -> list[dict[str, str]]:
     ]
 
 
-_JAVA, _RDKAFKA, _FRANZ_GO, _SARAMA = KnownClient.JAVA, KnownClient.LIBRDKAFKA, KnownClient.FRANZ_GO, KnownClient.SARAMA
+_JAVA, _RDKAFKA, _FRANZ_GO, _SARAMA = (
+    KnownClient.JAVA,
+    KnownClient.LIBRDKAFKA,
+    KnownClient.FRANZ_GO,
+    KnownClient.SARAMA,
+)
 
 SHORT: Final = frozenset((KnownClient.KAFKA_GO, KnownClient.PLATFORMATIC))
 """Clients that end their subscriptions before the fields of the version that they write in front."""

@@ -321,7 +321,7 @@ class TopicHistory:
     def partitions_at(self, topic: str, time_ms: int) -> int | None:
         """Return how many partitions a topic (its name or its id) had at a time, 0 where it did not exist.
 
-        None where that is unknown. A count that lists before and after show is that of the time between, too.
+        None: unknown. A count that lists before and after a time show held then; what a later one lacks was deleted.
         """
         known = self.topic_at(self._names.get(topic, topic), time_ms)
         known = known if known is not None and topic in (known.id, known.name) else None

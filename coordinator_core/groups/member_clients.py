@@ -67,8 +67,11 @@ def is_of_consumers(state: GroupState | None) -> bool:
 
 def count_clients(state: GroupState | None) -> dict[str, int]:
     """Return how many members of a group of consumers each client has, by its name; empty for other groups."""
-    counts = Counter(told.name for told in clients_of(state).values() if is_of_consumers(state))
-    return dict(sorted(counts.items()))
+    return (
+        dict(sorted(Counter(told.name for told in clients_of(state).values()).items()))
+        if is_of_consumers(state)
+        else {}
+    )
 
 
 def leader_client(state: GroupState | None) -> str | None:

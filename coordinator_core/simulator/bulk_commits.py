@@ -246,7 +246,10 @@ class CommitStreams:
 
     def open_transactions(self) -> list[SimulatedTransaction]:
         """Return the transactions in the log that have not ended."""
-        return [*self._left_open, *(each for stream in self.streams for each in stream.open_transactions())]
+        return [
+            *self._left_open,
+            *(transaction for stream in self.streams for transaction in stream.open_transactions()),
+        ]
 
     def forget(self, gone: Callable[[str, str], bool]) -> None:
         """Forget the offsets of each group and topic for which ``gone`` is true."""

@@ -271,7 +271,10 @@ class StreamsCase:
             target = assignment.members.get(member_id, Tasks())
             if member_id not in before or _sets(target) != _sets(before[member_id]):
                 view.put_target(member_id, _as_recorded(target))
-        return {**presented, "assignment": {each: _as_json(assignment.members[each]) for each in spec.members}}
+        return {
+            **presented,
+            "assignment": {member_id: _as_json(assignment.members[member_id]) for member_id in spec.members},
+        }
 
 
 def run_streams(name: str, case: StreamsInput, profile: Profile, assign: Assign) -> dict[str, object]:

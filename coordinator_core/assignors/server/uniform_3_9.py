@@ -32,7 +32,10 @@ def assign_differing_3_9(spec: GroupSpec, image: TopicImage) -> dict[str, Partit
     builder.keep()
     builder.hand_out()
     builder.balance()
-    return {member: {topic: list(numbers) for topic, numbers in had.items()} for member, had in builder.targets.items()}
+    return {
+        member: {topic: list(numbers) for topic, numbers in target.items()}
+        for member, target in builder.targets.items()
+    }
 
 
 class _Ranking:

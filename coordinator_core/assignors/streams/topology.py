@@ -85,7 +85,12 @@ class NumberedTopology:
     def by_partition(self) -> list[int]:
         """Return all tasks by partition, then subtopology id."""
         most = max(self._counts.values(), default=0)
-        return [self._first[name] + at for at in range(most) for name, count in self._counts.items() if at < count]
+        return [
+            self._first[name] + partition
+            for partition in range(most)
+            for name, count in self._counts.items()
+            if partition < count
+        ]
 
     def by_subtopology(self, numbers: Sequence[int]) -> dict[str, list[int]]:
         """Return partitions by subtopology id, both ascending."""

@@ -96,7 +96,12 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
             f"{again} of {ended} deliveries of {topic} ({share}%) were of records delivered before, up to {most} "
             f"times: released, or the lock timed out"
         )
-        at = [each for row in deliveries for each in (row.first_redelivery, row.last_redelivery) if each is not None]
+        at = [
+            redelivery
+            for delivery in deliveries
+            for redelivery in (delivery.first_redelivery, delivery.last_redelivery)
+            if redelivery is not None
+        ]
         yield history.finding(
             FindingKind.SHARE_REDELIVERED,
             again,
@@ -132,7 +137,8 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         since = _stalled_since(row, held_ms, history.shares_ms, limits.share_stalled_ms)
         if since is None:
             continue
-        idle = history.shares_ms - (since_ms := max(since.timestamp_ms, held_ms))
+        since_ms = max(since.timestamp_ms, held_ms)
+        idle = history.shares_ms - since_ms
         standstill = "nothing was written" if since == row.since else "the first unsettled offset stays"
         is_sure = row.available if since == row.since else not row.unknown
         detail = (
@@ -225,7 +231,11 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     }
     # In any phase: state that is still being deleted is not left over.
     known = {row.topic_id for row in history.initializations if row.is_open}
-    states = {(each.topic_id, each.partition): each for each in history.deliveries if each.current is not None}
+    states = {
+        (delivery.topic_id, delivery.partition): delivery
+        for delivery in history.deliveries
+        if delivery.current is not None
+    }
     missing = [
         row
         for unit, row in initialized.items()
@@ -273,8 +283,12 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
         number = log_partition_of(history.group_id, count) if count else -1
         last_ms = history.share_logs.groups_ms.get(number)
         return last_ms is not None and last_ms >= delivery.began.timestamp_ms
-    ends = (each.until for each in history.initializations if each.topic_id == row.topic_id)
-    gone_ms = max((at.timestamp_ms for at in ends if at is not None), default=0)
+    ends = [
+        initialization.until
+        for initialization in history.initializations
+        if initialization.until is not None and initialization.topic_id == row.topic_id
+    ]
+    gone_ms = max((at.timestamp_ms for at in ends), default=0)
     # Brokers of 4.0 (early access) record with a share group neither the partitions that have state nor a hash.
     has_hash = [epoch.metadata_hash is not None for epoch in history.epochs if epoch.group_type == GroupType.SHARE]
     is_seen = bool(history.initializations) or (bool(history.epochs) and any(has_hash or [True]))

@@ -225,7 +225,11 @@ def on_streams_target(judged: JudgedGroup, record: StreamsGroupTargetAssignmentM
         return
     if state.topology is None and judged.operation.converted:
         return
-    known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
+    known = (
+        {subtopology.subtopology_id for subtopology in state.topology.subtopologies}
+        if state.topology is not None
+        else set()
+    )
     strange = sorted({name for _, name in STREAMS_KIND.wanted(state.targets[member_id])} - known)
     if strange:
         judged.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"the topology has no subtopology {strange[0]}")

@@ -84,7 +84,12 @@ def explaining(spec: StreamsGroupSpec, target: Mapping[str, Tasks]) -> StreamsGr
     """
     # The least end at which a process that has nothing of the task lags by more than is acceptable.
     end = spec.configs.acceptable_recovery_lag + 1
-    tasks = [(each.id, number) for each in spec.subtopologies if each.stateful for number in range(each.tasks)]
+    tasks = [
+        (subtopology.id, number)
+        for subtopology in spec.subtopologies
+        if subtopology.stateful
+        for number in range(subtopology.tasks)
+    ]
     ready: dict[str, set[TaskId]] = defaultdict(set)
     for member_id, had in spec.members.items():
         given = target.get(member_id, Tasks())

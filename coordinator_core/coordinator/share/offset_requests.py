@@ -57,7 +57,11 @@ def handle_alter(op: Operation, request: Request) -> Fields:
 
 
 def _starts(topic: Topic, wanted: list[AlterShareGroupOffsetsPartition]) -> dict[int, int]:
-    return {each["partitionIndex"]: each["startOffset"] for each in wanted if each["partitionIndex"] < topic.partitions}
+    return {
+        partition["partitionIndex"]: partition["startOffset"]
+        for partition in wanted
+        if partition["partitionIndex"] < topic.partitions
+    }
 
 
 def _altered(wanted: AlterShareGroupOffsetsTopic, topic: Topic | None, known: Mapping[int, int]) -> Fields:

@@ -47,7 +47,11 @@ class SimulatedThread(ClassicClient):
     @property
     def _subscribed(self) -> list[str]:
         """Return what a thread subscribes to: all sources, with those that the application writes itself."""
-        between = [topic.name for each in self._topology.subtopologies for topic in each.repartition_source_topics]
+        between = [
+            topic.name
+            for subtopology in self._topology.subtopologies
+            for topic in subtopology.repartition_source_topics
+        ]
         return [*self.setup.topics, *between]
 
     def protocols(self) -> Mapping[str, bytes]:

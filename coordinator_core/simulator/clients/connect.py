@@ -87,7 +87,11 @@ class ConnectWorker(ClassicClient):
         )
         result = assign(protocol, spec, _NO_TOPICS)
         self._memory = result.memory
-        lose = (each for each, had in result.members.items() if had.revoked_connectors or had.revoked_tasks)
+        lose = (
+            loser
+            for loser, assignment in result.members.items()
+            if assignment.revoked_connectors or assignment.revoked_tasks
+        )
         delay_ms = max((assignment.delay_ms for assignment in result.members.values()), default=0)
         self.shard.groups[self.group_id].takes(self.epoch, lose, delay_ms)
         return {member: _written(assignment, VERSIONS[protocol]) for member, assignment in result.members.items()}

@@ -143,7 +143,11 @@ class StreamsThread(ReconcilingClient):
         """
         if not self._reports_offsets:
             return
-        stateful = {each["subtopologyId"] for each in self._topology["subtopologies"] if "stateChangelogTopics" in each}
+        stateful = {
+            subtopology["subtopologyId"]
+            for subtopology in self._topology["subtopologies"]
+            if "stateChangelogTopics" in subtopology
+        }
         held = {(subtopology, number): role for role, subtopology, number in self._owned if subtopology in stateful}
         now, disk = self.shard.now, self.setup.disk
         disk.open(held.keys(), now)
