@@ -392,9 +392,7 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     else:
         yield Sentence(ENDINGS[row.outcome], at)
     if row.delay_ms:
-        yield Sentence(
-            f"The leader delayed reassigning work by {duration(row.delay_ms)}, in case a worker returns.", (row.at,)
-        )
+        yield Sentence(f"Work without a worker waits {duration(row.delay_ms)}, in case a worker returns.", (row.at,))
 
 
 def _behind(history: GroupHistory, row: RebalanceRow) -> str:

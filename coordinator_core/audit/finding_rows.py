@@ -132,9 +132,10 @@ class FindingKind(StrEnum):
         "Look at the broker that leads __share_group_state, and whether that topic is healthy.",
         "Proven that the state was asked for; a newer answer may not be in the log yet.")
     UNASSIGNED_WORK = ("unassigned_work", Level.ALARM, 9, "connectors and tasks", "any",
-        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target, or there is no worker.",
+        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target. A notice, while they wait for a "
+            "worker to return.",
         "The connectors and tasks do not run: their records wait.",
-        "Start a worker, or look at the errors of the workers; wait for scheduled.rebalance.max.delay.ms.",
+        "Start the worker that left, or look at the errors of the workers.",
         "Proven as of the end of the log.")
     ASSIGNOR_FAILED = ("assignor_failed", Level.WARNING, 8, "epochs with an error", "any",
         "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL).",

@@ -86,7 +86,7 @@ class OpenRebalance:
     ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
     members are asked to give up, ``waited`` the members that had to wait for others to do so. ``missing`` is what it
     lacks where its epoch lacks nothing; ``knows_members``: those of the epoch take part. ``is_led_anew``: another
-    coordinator took over meanwhile.
+    coordinator took over meanwhile. ``delay_ms``: how long what is in no target waits for a worker (Connect).
     """
 
     from_epoch: int | None
@@ -100,6 +100,7 @@ class OpenRebalance:
     missing: str | None = None
     knows_members: bool = True
     is_led_anew: bool = False
+    delay_ms: int | None = None
 
     def asked(self, member_id: str, units: int, at: LogPosition) -> None:
         """Note that a current assignment of the member asks it to give up ``units``; none: it has given them up."""
@@ -183,7 +184,7 @@ class OpenRebalance:
             tuple(sorted(self.behind)[:NAMED_BEHIND]) if knows_behind else (),
             self.is_led_anew or None,
             0,
-            None,
+            self.delay_ms,
             missing is None,
             missing or (tally and tally.missing),
         )

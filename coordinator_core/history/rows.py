@@ -143,7 +143,7 @@ class RebalanceRow(NamedTuple):
         bool | None, "true if a broker was down or the coordinator moved meanwhile (by the metadata log: within 10 s)"
     ]
     skipped_generations: Annotated[int, "classic: generations in between that never completed"]
-    delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
+    delay_ms: Annotated[int | None, "Connect: how long work of a worker that left waits for its return; null: none"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
 

@@ -164,6 +164,8 @@ def on_target(writer: HistoryWriter, record: CoordinatorRecord, before: None) ->
         epoch.state = "RECONCILING" if epoch.state == "ASSIGNING" else epoch.state
     if rebalance is not None and rebalance.target is None:
         rebalance.target = at
+        if epoch.unassigned and open_history.due_ms is not None and open_history.due_ms > at.timestamp_ms:
+            rebalance.delay_ms = open_history.due_ms - at.timestamp_ms
         writer.converge(at)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
 from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
@@ -244,32 +244,35 @@ def _assignor(history: GroupHistory, rebalance: RebalanceRow) -> str | None:
     return None if epoch is None else epoch.assignor
 
 
-WITHOUT_TARGET = "in no worker's target"
-
-
 def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for the connectors and tasks that are in no worker's target now, whatever the group's state.
 
-    Only groups on KIP-848 say in their log what there is to run.
+    Only groups on KIP-848 say in their log what there is to run. A group without workers was stopped, as any group
+    without members. What waits for a worker to return is no fault until the delay, and a rebalance after it, are over.
     """
-    if history.group_type != "CONNECT" or history.present is None:
+    if history.group_type != "CONNECT" or not history.may_have_members:
         return
     begun = last = None
     for epoch in history.epochs:
-        if epoch.unassigned == 0 or (epoch.members == () and epoch.unassigned is None):
+        if epoch.unassigned == 0 or epoch.members == ():
             begun = None
-        elif epoch.unassigned is not None and (epoch.target is not None or epoch.members == ()):
-            begun, last = begun or epoch.target or epoch.opened, epoch
+        elif epoch.unassigned is not None and epoch.target is not None:
+            begun, last = begun or epoch.target, epoch
     if begun is None or last is None or last.unassigned is None or last.unassigned < 1:
         return
+    delay_ms = next((row.delay_ms for row in history.rebalances if row.target == begun), None)
+    waits = delay_ms is not None and not history.has_lasted(begun.timestamp_ms, delay_ms + limits.slow_rebalance_ms)
     waited_ms = history.now_ms - begun.timestamp_ms
+    detail = f"in no worker's target for {duration(waited_ms)}: {counted(last.unassigned, CONNECTOR_OR_TASK)}"
+    if delay_ms is not None:
+        detail += f"; a worker that left has {duration(delay_ms)} to return"
     yield history.finding(
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
-        f"{'without a worker' if history.is_empty else WITHOUT_TARGET} for {duration(waited_ms)}: "
-        f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
+        detail,
         # Both are the same record if work has been unassigned only since the last epoch.
         list(dict.fromkeys((begun, last.target or last.opened))),
+        level=Level.NOTICE if waits else None,
         is_open=True,
         complete=last.history_complete,
     )

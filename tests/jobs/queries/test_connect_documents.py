@@ -221,8 +221,10 @@ def test_w2_waits_for_what_w1_runs(played: Callable[..., Pipeline]) -> None:
 def test_a_worker_leaves(played: Callable[..., Pipeline]) -> None:
     waiting = played("connect_worker_leaves", "The delay is over")
     (row,) = [row for row in waiting.answers().findings(GROUP) if row.kind == FindingKind.UNASSIGNED_WORK]
-    assert row.value == 2
+    assert (row.value, row.level) == (2, "notice")
+    assert row.detail.endswith(": 2 connectors and tasks; a worker that left has 5 min to return")
     assert "2 connectors and tasks are in no worker's target." in waiting.story(36)
+    assert "Work without a worker waits 5 min, in case a worker returns." in waiting.story(36)
     over = played("connect_worker_leaves")
     assert FindingKind.UNASSIGNED_WORK not in {row.kind for row in over.answers().findings(GROUP)}
     history = over.history()

@@ -1015,12 +1015,34 @@ def test_work_in_no_workers_target_is_found_in_any_state() -> None:
     assert found(FindingKind.UNASSIGNED_WORK, epochs=emptied) == []
 
 
-def test_work_of_a_group_without_workers_is_found() -> None:
-    """The log says what there is to run; nobody runs it, although no target says so."""
+def test_a_group_whose_last_worker_left_was_stopped() -> None:
+    """At the record with which it left, and as long as nobody comes back."""
     deserted = connect_epoch(4, 3, target=None, members=(), state="EMPTY", is_open=True)
-    (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=[connect_epoch(3, 0), deserted], now_ms=14_000)
-    assert (row.value, row.detail) == (3, "without a worker for 10 s: 3 connectors and tasks")
-    assert row.evidence == (at(4),)
+    for now_ms in (4_000, 14_000, DAY):
+        assert found(FindingKind.UNASSIGNED_WORK, epochs=[connect_epoch(3, 2), deserted], now_ms=now_ms) == []
+    opened = connect_epoch(5, None, target=None, state="ASSIGNING", is_open=True)
+    emptied = [connect_epoch(3, 2), deserted._replace(is_open=False), opened]
+    assert found(FindingKind.UNASSIGNED_WORK, epochs=emptied) == []
+
+
+def test_work_that_waits_for_a_worker_to_return_is_an_alarm_once_the_delay_is_over() -> None:
+    epochs = [connect_epoch(2, 0), connect_epoch(3, 2, is_open=True)]
+    waits = [rebalance(3, at(3), group_type="CONNECT", delay_ms=300_000)]
+    (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=epochs, rebalances=waits, now_ms=3_000)
+    assert (row.value, row.level) == (2, "notice")
+    assert row.detail == (
+        "in no worker's target for 0 ms: 2 connectors and tasks; a worker that left has 5 min to return"
+    )
+    over_ms = 3_000 + 300_000 + LIMITS.slow_rebalance_ms
+    levels = [
+        found(FindingKind.UNASSIGNED_WORK, epochs=epochs, rebalances=waits, now_ms=now_ms)[0].level
+        for now_ms in (over_ms - 1, over_ms)
+    ]
+    assert levels == ["notice", "alarm"]
+    # It was in no target before the worker left.
+    before = [connect_epoch(2, 1), connect_epoch(3, 2, is_open=True)]
+    (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=before, rebalances=waits, now_ms=3_000)
+    assert row.level == "alarm"
 
 
 def test_a_group_in_which_no_worker_can_compute_is_found() -> None:
