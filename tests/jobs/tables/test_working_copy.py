@@ -157,13 +157,19 @@ def test_a_catalog_without_tables_gets_them_all_also_empty_ones(
     assert sizes(there) == {}
 
 
+@pytest.mark.parametrize("kills", [pytest.param((1, 3), marks=pytest.mark.long), (1,)])
 def test_what_a_killed_publication_has_written_is_taken_back(
-    spark: SparkSession, catalog: Tables, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    catalog: Tables,
+    there: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kills: tuple[int, ...],
 ) -> None:
     """Runs die one after the other: after the first commit, and after the last one, before the note of them goes."""
     place, before = tmp_path / "copy", ({"a": 1, "b": 1}, [1])
     commit, made = Tables.commit, list[str]()
-    for killed in (1, 3):
+    for killed in kills:
 
         def dies(self: Tables, table: Table, write: Any, killed: int = killed, **given: Any) -> Any:
             if self.location == SCHEMA and table is not LEASES:
