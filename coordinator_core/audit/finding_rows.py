@@ -252,7 +252,9 @@ class FindingKind(StrEnum):
     WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before, or groups", "any",
         "Records stand in the log in an order that the release of the brokers cannot load.",
         "From the next start or move of a coordinator on, groups of that partition cannot commit, join or rebalance.",
-        "Upgrade the brokers before they are restarted, or delete the group that is named if it is not needed.",
+        "Before a broker is restarted: upgrade to the release that mends it; where none does, delete the group that is "
+            "named, and let __consumer_offsets be compacted until the tombstones are gone (segment.ms, "
+            "delete.retention.ms). Deleting alone does not help.",
         "Proven by the order of the records and what brokers registered.")
     MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before, or groups", "any",
         "As will_not_load, where the log leaves open whether brokers are of a release with the fault.",

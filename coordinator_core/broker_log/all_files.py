@@ -14,7 +14,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.messages import UUID
@@ -208,6 +208,9 @@ def later_lines(
     return later
 
 
+Release = tuple[int, ...]
+
+
 class FailedLoad(NamedTuple):
     """A log partition that no coordinator has loaded since: the first and the last line that says so, and how many."""
 
@@ -249,9 +252,20 @@ def failed_loads(events: Iterable[BrokerEvent], last_ms: Mapping[int, int]) -> d
     return {place: each for place, each in failed.items() if place not in later}
 
 
-def known_fault(event: BrokerEvent) -> KnownFault | None:
-    """Return the fault of Kafka that a line shows with which a load failed; None: it is not a known one."""
-    for fault in broker_log_faults():
-        if re.search(fault["pattern"], event.text) is not None:
-            return KnownFault(fault["issue"], fault["about"], fault["mended"])
-    return None
+def releases(lines: Iterable[BrokerEvent]) -> dict[str, tuple[Release, BrokerEvent]]:
+    """Return the release that the last line about it in each file names, and the line."""
+    return {line.file: (tuple(map(int, line.reason.split("."))), line) for line in lines if line.reason}
+
+
+def has_fault(fault: Mapping[str, Any], release: Release | None) -> bool:
+    """Return whether brokers of a release have a known fault, or may (None: the release is not known)."""
+    return release is None or "from" not in fault or tuple(fault["from"]) <= release <= tuple(fault["to"])
+
+
+def known_faults(event: BrokerEvent, release: Release | None) -> list[KnownFault]:
+    """Return the faults of Kafka that a line may show with which a load failed: those of the broker's release."""
+    return [
+        KnownFault(fault["issue"], fault["about"], fault["mended"])
+        for fault in broker_log_faults()
+        if has_fault(fault, release) and re.search(fault["pattern"], event.text) is not None
+    ]

@@ -11,7 +11,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import OF_MEMBER, BrokerLines, is_between
-from coordinator_core.broker_log.all_files import SLACK_MS, failed_loads, known_fault
+from coordinator_core.broker_log.all_files import SLACK_MS, failed_loads, known_faults, releases
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
@@ -107,10 +107,12 @@ def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[F
     if not (there and history.lines.of_kind[EventKind.COORDINATOR_FAILED]):
         return
     last_ms = {at.partition: history.now_ms for at in there}
+    of_files = releases(history.lines.of_kind[EventKind.BROKER_RELEASE])
     for partition, (first, last, times) in failed_loads(history.lines.events, last_ms).items():
         since = "" if first.timestamp_ms is None else f" since {utc(first.timestamp_ms)}"
-        fault = known_fault(first)
-        known = "" if fault is None else f"; it may be {fault.issue}: {fault.about} (mended: {fault.mended})"
+        release, _ = of_files.get(first.file, (None, first))
+        faults = [f"{each.issue}: {each.about} (mended: {each.mended})" for each in known_faults(first, release)]
+        known = f"; it may be {', or '.join(faults)}" if faults else ""
         yield history.finding(
             FindingKind.NO_COORDINATOR,
             times,

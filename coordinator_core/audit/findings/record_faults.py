@@ -20,7 +20,8 @@ from typing import Any, Final
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize, counted
-from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.all_files import has_fault, releases
+from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.snapshot_settings import Levels
 from coordinator_core.groups.group_type import GroupType
@@ -77,14 +78,14 @@ def unloadable(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     Lines of brokers' application logs name the release. Without them, the fault names the levels of
     ``metadata.version`` that such releases support, and up to which all that support them have it.
     """
-    releases, known = _releases(history), history.topics.levels
+    of_files, known = releases(history.lines.of_kind[EventKind.BROKER_RELEASE]), history.topics.levels
     for fault in broker_log_faults():
         of_log = fault.get("log")
         if of_log is None or (order := ORDERS[of_log["order"]](history)) is None:
             continue
         value, evidence, what = order
-        said = [line for release, line in releases if tuple(of_log["from"]) <= release <= tuple(of_log["to"])]
-        is_certain = bool(said) or (None if releases else _may_have_it(of_log, known))
+        said = [line for release, line in of_files.values() if has_fault(fault, release)]
+        is_certain = bool(said) or (None if of_files else _may_have_it(of_log, known))
         if is_certain is None:
             continue
         place = f"{GROUP_LOG}-{evidence[-1].partition}"
@@ -129,12 +130,6 @@ def _behind_consumers(history: GroupHistory) -> Order | None:
 
 
 ORDERS: Final = {"commits before streams": _commits_before_streams, "behind consumers": _behind_consumers}
-
-
-def _releases(history: GroupHistory) -> list[tuple[tuple[int, ...], BrokerEvent]]:
-    """Return the release that the last line about it in each file of brokers' logs names."""
-    last = {line.file: line for line in history.lines.of_kind[EventKind.BROKER_RELEASE] if line.reason}
-    return [(tuple(map(int, (line.reason or "").split("."))), line) for line in last.values()]
 
 
 def _may_have_it(of_log: Mapping[str, Any], known: Levels | None) -> bool | None:
