@@ -78,7 +78,8 @@ class _Lasting(NamedTuple):
 
 def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iterator[_Lasting]:
     """Yield when each state ended. A state that passes at once is no advice: members join one after the other, and a
-    cooperative rebalance takes away first what it gives out then (KIP-429).
+    cooperative rebalance takes away first what it gives out then (KIP-429). Nothing tells how long a state lasted in
+    which records were lost.
     """
     # By log offset: after the coordinator moves, the next broker's clock may be behind.
     gone = (row.ended for row in history.epochs if row.ended is not None and row.ended_by != NEXT_EPOCH)
@@ -86,7 +87,9 @@ def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iter
     for moment in moments:
         done = moment.rebalance.finished or moment.rebalance.at
         following = bisect_right(ends, done.offset, key=lambda at: at.offset)
-        yield _Lasting(moment, ends[following].timestamp_ms if following < len(ends) else None)
+        end = ends[following] if following < len(ends) else None
+        if not history.loses(done, end):
+            yield _Lasting(moment, None if end is None else end.timestamp_ms)
 
 
 def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
@@ -250,7 +253,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     Only groups on KIP-848 say in their log what there is to run. A group without workers was stopped, as any group
     without members. What waits for a worker to return is no fault until the delay, and a rebalance after it, are over.
     """
-    if history.group_type != "CONNECT" or not history.may_have_members:
+    if history.group_type != "CONNECT" or history.is_empty or not history.lasting(history.epochs):
         return
     begun = last = None
     for epoch in history.epochs:

@@ -330,7 +330,7 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         return
     ends = [last, *(row.left for row in history.memberships if row.left is not None)]
     latest = max(ends, key=lambda at: at.timestamp_ms)
-    if history.has_lasted(latest.timestamp_ms, limits.zombie_ms):
+    if history.has_lasted(latest.timestamp_ms, limits.zombie_ms) and not history.loses(latest):
         silent = history.now_ms - latest.timestamp_ms
         known = history.knows_members_at(latest)
         who = "no member and " if known else ""
@@ -357,7 +357,7 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         by_topic[commit.topic].append(commit)
     for topic, commits in sorted(by_topic.items()):
         last = max((commit.last for commit in commits), key=lambda at: at.timestamp_ms)
-        if topic in held or not history.has_lasted(last.timestamp_ms, limits.zombie_ms):
+        if topic in held or not history.has_lasted(last.timestamp_ms, limits.zombie_ms) or history.loses(last):
             continue
         silent, topics = history.now_ms - last.timestamp_ms, history.topics
         gone = topics.reach.covers_end(history.now_ms) and topic not in topics.partitions

@@ -57,7 +57,7 @@ def full(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     present = history.present
     setting = None if present is None else MAX_SIZES.get(present.group_type)
     most = None if setting is None else int_setting(history.topics.snapshots.of_brokers(setting, None) or "")
-    members = [row for row in history.memberships if row.is_open]
+    members = history.lasting(history.memberships)
     if present is None or most is None or not 0 < most <= len(members):
         return
     yield history.finding(

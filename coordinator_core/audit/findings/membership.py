@@ -84,13 +84,14 @@ def _flaps(history: GroupHistory, limits: Thresholds, name: str, short: Sequence
 
 
 class _Runs:
-    """The times over which a group had members without a break."""
+    """The times over which a group is known to have had members without a break."""
 
     def __init__(self, history: GroupHistory) -> None:
-        changes = [(row.joined.offset, 1) for row in history.memberships]
-        changes += [(row.left.offset, -1) for row in history.memberships if row.left is not None]
+        left = [row for row in history.memberships if row.left is not None]
+        changes = [(row.joined.offset, 1) for row in (*left, *history.lasting(history.memberships))]
+        changes += [(row.left.offset, -1) for row in left if row.left is not None]
         members, self._begins, self._ends_ms = 0, list[int](), dict[int, int]()
-        times = {row.left.offset: row.left.timestamp_ms for row in history.memberships if row.left is not None}
+        times = {row.left.offset: row.left.timestamp_ms for row in left if row.left is not None}
         # One that takes another one's place comes with the record that ends the other.
         for offset, change in sorted(changes, key=lambda each: (each[0], -each[1])):
             if members == 0 and change > 0:
@@ -221,9 +222,13 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         for row in history.rebalances
         if any(cause.at in moments for cause in row.causes) or first <= row.at.offset <= last
     ]
-    if len(rebalances) < limits.rolling_deploy_rebalances:
+    # What is lost within the wave, or next to it, may be more of it: then it need not be a rolling restart.
+    since = max((row.at.offset for row in history.rebalances if row.at.offset < first), default=0)
+    ends = [row.at.offset for row in history.rebalances if row.at.offset > last and row not in rebalances]
+    until = min(ends, default=None)
+    is_whole = not history.lost.any_within(history.own_log, wave[0].left.partition, since, until)
+    if len(rebalances) < limits.rolling_deploy_rebalances or not is_whole:
         return
-    # What is missing from the log just before the wave may be more of it, and then it was no rolling restart.
     since_ms = min(session.left.timestamp_ms for session in wave) - limits.rolling_deploy_gap_ms
     until_ms = max(session.back.timestamp_ms for session in wave)
     known = [row for row in history.rebalances if since_ms <= row.at.timestamp_ms <= until_ms]

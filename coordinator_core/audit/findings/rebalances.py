@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.absences import absences_within
@@ -56,8 +56,7 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:
     """Yield the finding, unless so many of the rebalances are those of a deploy, or may be, that it is no storm."""
-    strange, untold = _out_of_the_ordinary(history, rows)
-    if strange + untold < limits.storm_rebalances:
+    if _out_of_the_ordinary(history, rows) < limits.storm_rebalances:
         return
     driver, count = _most_often({history.client(cause.member_id) for cause in row.causes} for row in rows)
     kinds = Counter(cause.kind for row in rows for cause in row.causes)
@@ -68,9 +67,6 @@ def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceR
         detail += "; no single member causes most of them"
     else:
         detail += f"; {driver} causes {count} of them"
-    is_open_question = strange < limits.storm_rebalances
-    if is_open_question:
-        detail += f"; records are missing that may show that {untold} are those of a deploy, or of an empty group"
     yield history.finding(
         FindingKind.REBALANCE_STORM,
         most,
@@ -78,7 +74,6 @@ def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceR
         [row.at for row in rows],
         threshold=limits.storm_rebalances,
         subject=driver,
-        level=Level.NOTICE if is_open_question else None,
         is_open=history.may_go_on(rows[-1].at.timestamp_ms, limits.storm_window_ms),
         complete=all(row.history_complete for row in rows),
     )
@@ -119,22 +114,21 @@ def _stays(memberships: Iterable[MembershipRow]) -> Mapping[bool, OffsetSpans]:
     }
 
 
-def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> tuple[int, int]:
+def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> int:
     """Return how many rebalances are more than clients make that start, are restarted once and stop: a deploy, or one
-    that scales. And of how many it cannot be told, as records that may say it are missing: why they began, or whether
-    the group had members before and after.
+    that scales. Those do not count of which records are missing that tell why they began, or whether the group had
+    members before and after.
 
     Each may come and go twice. One that is restarted elsewhere has another name: there may be twice as many as members
     at a time.
     """
-    came, went, other, untold = Counter[str](), Counter[str](), 0, 0
+    came, went, other = Counter[str](), Counter[str](), 0
     # Stays are put in order only for rebalances that need them: those of a whole log need none.
     stays = _stays(history.memberships if any(map(_lacks_members, rows)) else ())
     for row in rows:
         is_unknown = row.missing is not None and any(cause.kind == CauseKind.UNKNOWN for cause in row.causes)
         has_one = stays[row.group_type == GroupType.CONNECT].any_at
         if is_unknown or (_lacks_members(row) and not has_one(row.at.offset)):
-            untold += 1
             continue
         unexplained = 0
         for cause in row.causes:
@@ -147,7 +141,7 @@ def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) ->
     size = max((row.members_after or 0 for row in rows), default=0)
     clients = len(came.keys() | went.keys())
     repeated = sum(max(count - TWICE, 0) for counter in (came, went) for count in counter.values())
-    return repeated + max(clients - TWICE * size, 0) + other, untold
+    return repeated + max(clients - TWICE * size, 0) + other
 
 
 def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -268,7 +262,7 @@ def _restless(history: GroupHistory, limits: Thresholds) -> Iterator[tuple[_Stre
         waited_for = zip(stretch.rows, _waited_for(stretch.rows), strict=True)
         held_up = [{history.client(each) for each in members} for row, members in waited_for if not row.broker_away]
         who, count = _most_often(held_up)
-        if count < len(held_up) and not any(_out_of_the_ordinary(history, stretch.rows)):
+        if count < len(held_up) and not _out_of_the_ordinary(history, stretch.rows):
             continue
         if count * TWICE < len(held_up) or count == _most_often(names - {who} for names in held_up)[1]:
             who = None  # the group as a whole is behind

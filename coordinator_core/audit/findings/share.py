@@ -188,11 +188,11 @@ def _locked(row: SharePartitionRow) -> int:
 
 def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Share state that was asked for, or is being deleted, and does not come to an end, by topic."""
-    subscribed = {topic for row in history.memberships if row.is_open for topic in row.subscribed_topics}
+    subscribed = {topic for row in history.lasting(history.memberships) for topic in row.subscribed_topics}
     waiting: dict[tuple[str, str], list[ShareInitializationRow]] = defaultdict(list)
-    for row in history.initializations:
+    for row in history.lasting(history.initializations):
         is_wanted = row.phase == SharePhase.DELETING or row.was_initialized or row.topic in subscribed
-        if row.is_open and row.phase != SharePhase.INITIALIZED and is_wanted:
+        if row.phase != SharePhase.INITIALIZED and is_wanted:
             waiting[row.topic, row.phase].append(row)
     for (topic, phase), rows in waiting.items():
         since = min((row.since for row in rows), key=lambda at: at.timestamp_ms)

@@ -23,8 +23,8 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     offsets, so the log cannot say whether it lags, or whether nobody looked.
     """
     by_member: dict[str, list[AssignmentRow]] = {}
-    for row in history.assignments:
-        if row.is_open and row.kind == "current" and row.role == "warmup":
+    for row in history.lasting(history.assignments):
+        if row.kind == "current" and row.role == "warmup":
             by_member.setdefault(row.member_id, []).append(row)
     for member_id, rows in sorted(by_member.items()):
         late = sorted(
@@ -54,7 +54,7 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
     Members of the older topology get no new tasks (KIP-1071, topology updates). While a new version is rolled out this
     is as it should be.
     """
-    members = [row for row in history.memberships if row.is_open and row.topology_epoch is not None]
+    members = [row for row in history.lasting(history.memberships) if row.topology_epoch is not None]
     newest = max((row.topology_epoch or 0 for row in members), default=0)
     older = [row for row in members if row.topology_epoch != newest]
     newer = [row for row in members if row.topology_epoch == newest]

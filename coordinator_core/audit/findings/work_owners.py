@@ -118,9 +118,10 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
     """Yield one finding for each time during which a streams group had members and was not ready.
 
     A group without tasks writes nothing, so that its log may end soon after. What lasts to the end of the log is a
-    finding at once, unless only internal topics are missing: the broker creates them.
+    finding at once, unless only internal topics are missing: the broker creates them. What was lost within an epoch may
+    have ended it.
     """
-    for state, rows in groupby(history.epochs, lambda row: row.state):
+    for state, rows in groupby(history.epochs, lambda row: None if history.loses(row.opened, row.ended) else row.state):
         run = list(rows)
         if state != NOT_READY:
             continue

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
@@ -38,6 +38,8 @@ from coordinator_core.history.rows import (
     SharePartitionRow,
 )
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family, LogPosition
+
+LastingT = TypeVar("LastingT", AssignmentRow, GroupEpochRow, MembershipRow, ShareInitializationRow)
 
 
 class RecordSize(NamedTuple):
@@ -294,6 +296,23 @@ class GroupHistory:
             return last.history_complete
         return not self.lost.any_within(GROUP_LOG, at.partition, 0, at.offset)
 
+    @property
+    def own_log(self) -> str:
+        """Return the topic of the log in which the group is."""
+        return LOG_TOPICS[Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP]
+
+    def loses(self, since: LogPosition, until: LogPosition | None = None) -> bool:
+        """Return whether records of the group may be lost between two of its own log, or to its end: what was so before
+        need not have lasted.
+        """
+        return self.lost.any_within(
+            self.own_log, since.partition, since.offset, None if until is None else until.offset
+        )
+
+    def lasting(self, rows: Iterable[LastingT]) -> list[LastingT]:
+        """Return the rows that go on at the end of the log, and of which nothing that is lost may be the end."""
+        return [row for row in rows if row.is_open and self.lost.as_known(row) is row]
+
     def finding(
         self,
         kind: FindingKind,
@@ -318,8 +337,7 @@ class GroupHistory:
         complete if records of the log are lost in which its evidence lies, or have no time: nothing tells which of them
         were written together.
         """
-        own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
-        log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
+        log = LOG_TOPICS[Family.SHARE] if in_share_state else self.own_log
         times = [at.timestamp_ms for at in evidence]
         # A finding counts, so that one more record of the group may change its value wherever it lies.
         lacks = (self.lost.any_within(log, partition, 0, None) for partition in {at.partition for at in evidence})

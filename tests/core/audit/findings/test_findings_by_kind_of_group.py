@@ -20,6 +20,7 @@ from coordinator_core.broker_log.lines import events
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
 from coordinator_core.groups.violations import Violation
+from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import AWAY_UNSEEN, AssignmentRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.settings import load
@@ -351,6 +352,29 @@ def found(kind: FindingKind, parts: Parts) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.finding}, {case.parts.__name__}")
 def test_a_finding_is_made_of_the_groups_that_it_speaks_of(case: Case, kind: Kind) -> None:
     assert found(case.finding, case.parts(kind)) == (kind in case.kinds)
+
+
+LASTING = (
+    FindingKind.IMBALANCE,
+    FindingKind.EMPTY_MEMBERS,
+    FindingKind.UNASSIGNED_WORK,
+    FindingKind.UNASSIGNED_PARTITIONS,
+    FindingKind.NOT_READY,
+    FindingKind.ZOMBIE_GROUP,
+    FindingKind.ZOMBIE_TOPIC,
+)
+"""Findings that something lasts: a state, or that nothing is committed."""
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.finding in LASTING], ids=lambda case: case.parts.__name__
+)
+def test_nothing_is_said_to_last_until_now_where_the_records_since_are_lost(case: Case, kind: Kind) -> None:
+    log = LOG_TOPICS[Family.CONNECT if kind is CONNECT else Family.GROUP]
+    lost = LostRecords({(log, 0): [(1_000, 1_010)]})
+    rows = {name: [*lost.all_known(rows)] for name, rows in case.parts(kind).items() if isinstance(rows, list)}
+    assert not found(case.finding, case.parts(kind) | rows | {"lost": lost})
 
 
 def test_a_topic_may_be_read_under_an_id_without_a_name() -> None:
