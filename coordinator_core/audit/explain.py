@@ -252,8 +252,9 @@ def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[S
     """The gravest that a rebalance can do."""
     for overlap in twice:
         names = " and ".join(_member(history, member_id) for member_id in overlap.members)
-        how = "and still have" if overlap.until is None else "for"
-        lasted = f"{how} {duration(overlap.lasted_ms(history))}" if overlap.until is not None else how
+        lasted_ms = overlap.lasted_ms(history)
+        lasted = "for some time" if lasted_ms is None else f"for {duration(lasted_ms)}"
+        lasted = "and still have" if overlap.until is None and lasted_ms is not None else lasted
         yield Sentence(
             f"Two owners: it gave {overlap.counted} to a second member: {names} both had {overlap.listed} ({lasted}); "
             f"{overlap.meaning}.",

@@ -25,7 +25,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.rows import AssignmentRow
-from coordinator_core.records import GROUP_LOG, LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition, elapsed_ms
 
 MINUTE_MS = 60_000
 OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
@@ -64,7 +64,8 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             is_own = bool(taken) and (rewind.log_offset_before or 0) > taken[-1].offset
             if is_own and not _had_lost(history, rewind.metadata, commit, rewind.at):
                 continue
-            if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
+            since_ms = elapsed_ms(taken[-1].timestamp_ms, rewind.at.timestamp_ms) if taken else None
+            if since_ms is not None and since_ms <= limits.rewind_window_ms:
                 # The rebalance that gave the partition away is the last one that began before its new member had it.
                 index = bisect_right(starts, taken[-1].offset) - 1
                 if index >= 0:
@@ -166,7 +167,10 @@ def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
 
 
 def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield offsets that were removed while the group and the topic still existed, by topic."""
+    """Yield offsets that were removed while the group and the topic still existed, by topic.
+
+    Without times nothing tells whether they had been there long enough to expire, nor whether the group went with them.
+    """
     removed: dict[str, list[Removal]] = defaultdict(list)
     partitions: Counter[str] = Counter()
     readers = _Readers(history)
@@ -174,7 +178,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         expired_ones = [
             removal
             for removal in commit.removals
-            if removal.how.startswith(OR_EXPIRED) and readers.may_miss(commit, removal)
+            if removal.at.timestamp_ms >= 0 and removal.how.startswith(OR_EXPIRED) and readers.may_miss(commit, removal)
         ]
         removed[commit.topic] += expired_ones
         partitions[commit.topic] += bool(expired_ones)
@@ -220,6 +224,7 @@ class _Readers:
         for each in history.assignments if topics else ():
             if each.kind == "current" and each.topic in topics:
                 there[each.topic].append((each.since, each.until))
+        self._empty, self._lost = EmptyTimes(history.epochs, history.lost), history.lost
         self._spans = {topic: OffsetSpans.of(spans) for topic, spans in there.items()}
         self._committed = dict[str, int]()
         for commit in history.commits:
@@ -227,11 +232,13 @@ class _Readers:
 
     def may_miss(self, commit: PartitionCommits, removal: Removal) -> bool:
         """Whether a member may have to begin without an offset: the group reads the topic, or did so later, or had no
-        member of whom it is known.
+        member of whom it is known, and none is hidden by what is lost.
         """
-        at = removal.at.offset
+        at, place = removal.at.offset, removal.at.partition
         is_read, has_members = (self._spans.get(topic, OffsetSpans()).any_at(at) for topic in (commit.topic, None))
-        return is_read or commit.last.offset > at or not has_members
+        if is_read or has_members or commit.last.offset > at:
+            return is_read or commit.last.offset > at
+        return self._empty.proven_at(removal.at) or not self._lost.any_within(GROUP_LOG, place, 0, at)
 
     def are_back(self, topic: str, at: LogPosition) -> bool:
         """Whether somebody reads a topic, or commits for it, after its offsets were removed. Those that a group leaves

@@ -101,7 +101,13 @@ def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
         by_id[row.member_id].append(row)
     for rows in by_id.values():
         for gone, back in pairwise(rows):
-            if gone.left is not None and gone.went_by in LOST and not (gone.hint or "").startswith(BY_ITSELF):
+            has_time = gone.left is not None and gone.left.timestamp_ms >= 0
+            if (
+                gone.left is not None
+                and has_time
+                and gone.went_by in LOST
+                and not (gone.hint or "").startswith(BY_ITSELF)
+            ):
                 yield LostSession(
                     gone.group_id,
                     gone.member_id,

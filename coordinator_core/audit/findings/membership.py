@@ -49,7 +49,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             for row in rows
             if row.left is not None
             and row.went_by in GONE
-            and row.left.timestamp_ms - row.joined.timestamp_ms <= limits.flapping_stay_ms
+            and row.joined.timestamp_ms >= max(row.left.timestamp_ms - limits.flapping_stay_ms, 0)
             and not told_of(history, limits, row.left.timestamp_ms)
         ]
         again = Counter(runs.of(row) for row in short)

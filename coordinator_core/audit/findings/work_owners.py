@@ -21,7 +21,7 @@ from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.grounds import UNREAD_ASSIGNMENT
 from coordinator_core.history.holdings import SHARED_ROLES
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LogPosition, elapsed_ms
 
 
 class TwoOwners(NamedTuple):
@@ -31,9 +31,11 @@ class TwoOwners(NamedTuple):
     units: tuple[tuple[AssignmentRow, AssignmentRow], ...]
     until: LogPosition | None
 
-    def lasted_ms(self, history: GroupHistory) -> int:
-        """Return for how long two members had some of it."""
-        return (history.now_ms if self.until is None else self.until.timestamp_ms) - self.at.timestamp_ms
+    def lasted_ms(self, history: GroupHistory) -> int | None:
+        """Return for how long two members had some of it; None without times, or where the end may be lost."""
+        if self.until is None:
+            return None if history.loses(self.at) else elapsed_ms(self.at.timestamp_ms, history.now_ms)
+        return elapsed_ms(self.at.timestamp_ms, self.until.timestamp_ms)
 
     @property
     def listed(self) -> str:
@@ -95,15 +97,18 @@ def _had(row: AssignmentRow, at: LogPosition) -> bool:
 def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each record that gave partitions, tasks or connectors to a second member."""
     for span in two_owners_of(history):
-        lasted_ms = max(span.lasted_ms(history), 1)
+        lasted_ms = span.lasted_ms(history)
+        is_open = span.until is None and lasted_ms is not None
         names = " and ".join(str(history.client(member_id)) for member_id in span.members)
-        how = "have had two owners for at least" if span.until is None else "had two owners for"
+        how = "have had two owners for at least" if is_open else "had two owners"
+        if lasted_ms is not None:
+            how += f"{'' if is_open else ' for'} {duration(max(lasted_ms, 1))}"
         yield history.finding(
             FindingKind.TWO_OWNERS,
-            lasted_ms,
-            f"{span.counted} {how} {duration(lasted_ms)}: {names} had {span.listed}; {span.meaning}",
+            max(lasted_ms or 0, 1),
+            f"{span.counted} {how}: {names} had {span.listed}; {span.meaning}",
             [span.at, *([span.until] if span.until is not None else [])],
-            is_open=span.until is None,
+            is_open=is_open,
         )
 
 

@@ -1,4 +1,4 @@
-"""Findings of logs that lack a segment: none that the whole log does not have."""
+"""Findings of logs that lack a segment, or all times: none that the whole log does not have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run_command
+from tests.jobs.filled_tables import kafka_rows, sample_rows, write_json
 from tests.matrix.removals import cut, group_partitions
 
 SAMPLES = Path("data/samples")
@@ -42,3 +43,12 @@ def test_what_is_lost_makes_no_finding(whole: Path, tmp_path: Path) -> None:
             if number + 1 < len(files):
                 files[number].unlink()
         assert found(lost) - truth == set(), number
+
+
+@pytest.mark.parametrize("timestamp", [{}, {"timestamp": 0}, {"timestamp": -1}], ids=str)
+def test_records_without_times_make_no_finding(whole: Path, tmp_path: Path, timestamp: dict[str, int]) -> None:
+    rows = kafka_rows(sample_rows("__consumer_offsets", whole))
+    named = [{name: value for name, value in row.items() if name != "timestamp"} for row in rows]
+    write_json(tmp_path / "dump.jsonl.gz", [row | timestamp for row in named])
+    write_json(tmp_path / "timed.jsonl.gz", rows)
+    assert found(tmp_path / "dump.jsonl.gz") <= found(tmp_path / "timed.jsonl.gz")
