@@ -19,6 +19,7 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.framing import Layout, layout
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.copies import tails_in_words, without_tails
+from jobs.sources.delta_folders import delta_tables, refuse_part
 from jobs.sources.dump_batches import LogSource, dumped_batches
 from jobs.sources.files import (
     KNOWN_TOPICS,
@@ -37,7 +38,7 @@ from jobs.sources.files import (
 from jobs.sources.printed import json_lines
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import lacks_positions
-from jobs.sources.printed.parquet_source import ParquetReader, delta_files, parquet_below
+from jobs.sources.printed.parquet_source import ParquetReader, parquet_below
 from jobs.sources.printed.parquet_source import lacks_positions as lacks_positions_of_parquet
 from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, is_split
 from jobs.sources.snapshot_files import is_snapshot
@@ -217,13 +218,16 @@ def _open(
         return Dump(load, False, extents, distinct, source=source)
     is_table = dump_format in (DumpFormat.PARQUET, DumpFormat.DELTA)
     if is_table and not runs_steps(session) and not any("://" in file for file in files):
-        files_of = delta_files if dump_format is DumpFormat.DELTA else parquet_below
-        listed = [file for path in files for file in files_of(path)]
+        listed = [file for path in files for file in parquet_below(path)]
         _require_text(listed)
         if not any(map(lacks_positions_of_parquet, listed)):
             tables = ParquetReader(listed, topic, frozenset(topics))
             _refuse_other_topics(files[0], ParquetReader(listed, topic, None), topics)
             return Dump(_frame(session, tables), False, None, False, source=tables)
+    for path in filter(os.path.isdir, files if dump_format is DumpFormat.PARQUET else ()):
+        refuse_part(path)
+        if found := delta_tables(files_below(path)):
+            raise InputError(f"{found[0]}: a Delta table in the folder {path}: name the table")
     from jobs.sources import kafka_columns  # not at the top: only Spark reads tables
 
     rows = kafka_columns.read(started(session), files, topic, topics, is_delta=dump_format is DumpFormat.DELTA)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.errors import InputError
 from jobs.sources.bounded_text import lines_of
+from jobs.sources.delta_folders import delta_tables, outside_of_tables, refuse_part
 from jobs.sources.file_kinds import begins_with_batch
 from jobs.sources.packed import HEAD_BYTES, head_of
 from jobs.sources.printed import console_text, dump_log, json_lines, sink_files
@@ -100,14 +101,17 @@ def is_printed(path: str) -> bool:
 
 
 def printed_below(path: str, files: Sequence[str]) -> list[str]:
-    """Return those of the files below a path that are printed records; of a Delta table those that are part of it.
+    """Return those of the files below a path that are printed records; of Delta tables those that are part of them.
 
     Raises:
-        InputError: it is a Delta table that cannot be read.
+        InputError: a Delta table cannot be read, or the folder is part of one.
         OSError: a file cannot be read.
     """
-    if os.path.isdir(os.path.join(path, "_delta_log")):
+    if os.path.isdir(path):
+        refuse_part(path)
+    if tables := delta_tables(files):
         from jobs.sources.printed.parquet_source import delta_files  # not at the top: most runs read no Parquet
 
-        return delta_files(path)
+        of_tables = [file for table in tables for file in delta_files(table)]
+        return of_tables + [file for file in outside_of_tables(files, tables) if is_printed(file)]
     return [file for file in files if is_printed(file)]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG
+from jobs.sources.delta_folders import delta_tables, outside_of_tables, refuse_part
 from jobs.sources.dump_batches import ROWS_A_BATCH, SCHEMA, dumped_batch
 from jobs.sources.packed import is_packed
 from jobs.sources.printed import sink_files
@@ -146,17 +147,27 @@ def delta_files(place: str) -> list[str]:
     if "deletionVectors" in features:
         raise InputError(f"{place}: a Delta table with deletion vectors: write it as Parquet, or let Spark ingest it")
     # By their names, which are unique: paths are encoded there, and some names of folders twice.
-    files = [file for file in parquet_below(place) if os.path.basename(file) in names]
+    files = [str(file) for file in sorted(Path(place).rglob("*.parquet")) if file.name in names]
     if len(files) != len(names):
         raise InputError(f"{place}: {len(names) - len(files)} of {len(names)} files of the Delta table are not there")
     return files
 
 
 def parquet_below(place: str) -> list[str]:
-    """Return the file itself, or the Parquet files below a folder, also in folders that Spark passes over."""
+    """Return the file itself, or the Parquet files below a folder, also in folders that Spark passes over.
+
+    Of Delta tables there, those that are part of them now.
+
+    Raises:
+        InputError: a Delta table cannot be read, or the folder is part of one.
+    """
     if os.path.isfile(place):
         return [place]
-    return sorted(str(file) for file in Path(place).rglob("*.parquet") if file.is_file())
+    refuse_part(place)
+    files = [str(file) for file in Path(place).rglob("*") if file.suffix in (".parquet", ".json") and file.is_file()]
+    tables = delta_tables(files)
+    loose = (file for file in outside_of_tables(files, tables) if file.endswith(".parquet"))
+    return sorted({*loose, *(file for table in tables for file in delta_files(table))})
 
 
 def _plain(column: pa.Array) -> pa.Array:

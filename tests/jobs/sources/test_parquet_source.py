@@ -249,6 +249,34 @@ def test_a_delta_table_has_the_files_of_its_last_version(tmp_path: Path) -> None
             opened([place])
 
 
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "with a file beside it"])
+def test_a_delta_table_below_a_folder_has_the_files_of_its_last_version(tmp_path: Path, *, beside: bool) -> None:
+    wanted = sample_rows()
+    table = as_spark_has_it(kafka_rows(wanted))
+    for rows in (table.slice(0, 10), table.slice(20)):
+        write_deltalake(tmp_path / "dumps" / "of groups", rows, mode="overwrite")
+    if beside:
+        pq.write_table(table.slice(0, 20), tmp_path / "0.parquet")
+    kept = wanted if beside else wanted[20:]
+    assert records(read(tmp_path)) == records(kept)
+    logs = find_logs([tmp_path])
+    assert sum(sum(1 for _ in log_rows(part)) for log in logs for part in log.parts()) == len(kept)  # type: ignore[arg-type]
+
+
+def test_a_part_of_a_delta_table_is_refused_with_the_name_of_the_table(tmp_path: Path) -> None:
+    place = tmp_path / "table"
+    write_deltalake(place, as_spark_has_it(kafka_rows(sample_rows())), partition_by=["partition"])
+    for opened in (find_logs, lambda paths: open_dump(NO_SPARK, [str(path) for path in paths])):
+        with pytest.raises(InputError, match=f"part of a Delta table: name the table, {place}"):
+            opened([place / "partition=0"])
+
+
+def test_spark_reads_no_loose_files_of_a_delta_table(tmp_path: Path, spark: SparkSession) -> None:
+    write_deltalake(tmp_path / "table", as_spark_has_it(kafka_rows(sample_rows())))
+    with pytest.raises(InputError, match=f"{tmp_path}/table: a Delta table in the folder {tmp_path}: name the table"):
+        open_dump(spark, [str(tmp_path)])
+
+
 def test_a_delta_table_with_rows_marked_as_deleted_is_refused(tmp_path: Path) -> None:
     write_deltalake(tmp_path, as_spark_has_it(kafka_rows(sample_rows())))
     (log,) = (tmp_path / "_delta_log").glob("*.json")
