@@ -384,24 +384,33 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
     if is_downgrade(step.last):  # the leader is the first to assign; members have what they had as a consumer group
         return []
     causes = []
-    assigned = _highest_assigned(open_history)
-    leader = step.new.members.get(step.new.leader or "")
-    own = subscription(step.new, leader).topics if leader is not None else frozenset[str]()
+    assigned, gone = _highest_assigned(open_history), _not_assigned_any_more(open_history, step.new)
     for topic in sorted(subscribed):
         before, now = open_history.highest.get(topic, -1), assigned.get(topic, -1)
         detail = None
         if now > before:
             detail = f"partitions {before + 1} to {now} are assigned for the first time"
-        elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and topic in own:
+        elif topic in gone:
             detail = "it is subscribed, but none of its partitions is assigned any more"
-            del open_history.highest[topic]
         if detail is not None:
             causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.at, topics=(topic,), detail=detail))
     return causes
 
 
-def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int]]]) -> None:
-    """Keep the highest partition ever assigned of each topic."""
+def _not_assigned_any_more(open_history: OpenHistory, new: ClassicGroup) -> AbstractSet[str]:
+    leader = new.members.get(new.leader or "")
+    if leader is None or new.protocol not in ASSIGNS_ALL:
+        return frozenset()
+    return (subscription(new, leader).topics & open_history.highest.keys()) - _highest_assigned(open_history).keys()
+
+
+def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int]]], new: ClassicGroup | None) -> None:
+    """Keep the highest partition ever assigned of each topic, and forget a topic of which none is assigned any more.
+
+    ``new`` is None if an assignment cannot be read.
+    """
+    for topic in _not_assigned_any_more(open_history, new) if new is not None else ():
+        del open_history.highest[topic]
     for (role, topic), partitions in taken:
         if role == "partition":
             open_history.highest[topic] = max(open_history.highest.get(topic, -1), *partitions)

@@ -210,7 +210,7 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
     elif last is not None and missing is None and not new.members:
         open_history.changes.append(cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, at, detail=NEVER_WRITTEN))
     open_history.resubscribed.clear()
-    note_highest(open_history, taken)
+    note_highest(open_history, taken, None if unread else new)
 
 
 def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:

@@ -261,6 +261,17 @@ def test_a_topic_that_grew_is_a_cause_once_the_leader_acts_on_it():
     assert kinds(log.rebalances()[2]) == ["topic_metadata_changed"], "or the leader had not known the partition"
 
 
+def test_a_topic_that_went_while_the_group_was_empty_is_no_cause_later():
+    """No list of topics says when it went. Once it comes again, that is a cause."""
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0], "u": [0]})})).write(generation(2, {}))
+    log.write(generation(3, {"b": classic({"u": [0]}, "t", "u"), "c": classic({}, "t", "u")}))
+    log.write(generation(4, {"b": classic({"u": [0]}, "t", "u")}))
+    log.write(generation(5, {"b": classic({"t": [0], "u": [0]})}))
+    *_, came, left, again = log.rebalances()
+    assert [kinds(row) for row in (came, left)] == [["member_joined"] * 2, ["member_left_or_expired"]]
+    assert [(each.kind, each.topics) for each in again.causes] == [("topic_metadata_changed", ("t",))]
+
+
 def test_a_leader_that_does_not_know_its_topics_yet_comes_to_know_them():
     topics = fold_snapshots([{"name": "t", "id": None, "partitions": 1, "time": 500}])
     log = born(GroupLog()).write(generation(1, {"a": classic({}, "t")}))
