@@ -99,7 +99,7 @@ def report_of_logs(
         )
         # What the logs lack is known when all histories are read: findings about the cluster, made last, ask for it.
         known: list[Knowledge] = []
-        read = group_histories(logs, warn, None, settings.audit, listed, lines, known.append)
+        read = group_histories(logs, warn, None, settings.audit, listed, lines, known.append, over_time=True)
         return build(
             noted(combined(read)), settings.findings, origin, lambda since_ms: known[-1].shows_all_since(since_ms)
         )

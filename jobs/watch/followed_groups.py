@@ -15,6 +15,7 @@ from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, CoveredRows, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.commit_times import CommitCountFold
 from coordinator_core.audit.folds.group_folds import GroupFolds, RecordSizeFold
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
@@ -214,7 +215,8 @@ class FollowedGroups:
                 key[1], key[0], self.topics, coverage, self.settings, from_start=log.from_start and log.hole is None
             )
             reported = self.reported.pop(key, None) or Reported()
-            group = FollowedGroup(key, log.place, GroupFolds(audit, RecordSizeFold(key[0])), reported=reported)
+            folds = GroupFolds(audit, RecordSizeFold(key[0]), counts=CommitCountFold())
+            group = FollowedGroup(key, log.place, folds, reported=reported)
             if log.hole is not None:
                 audit.lose(log.hole)
             self.groups[key] = group

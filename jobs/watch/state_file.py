@@ -48,7 +48,7 @@ from jobs.watch.followed_share_state import FollowedShareState
 from jobs.watch.live_topics import TopicList
 from jobs.watch.new_rows import LogPlace
 
-FORM: Final = f"5.{VERSION}"
+FORM: Final = f"6.{VERSION}"
 """The form of the file: that of its tables, and that of stored state."""
 
 OF_PLACE: Final = frozenset(
@@ -100,7 +100,7 @@ class StoredGroup:
     partition: int
     audit: str
     commits: CommitMemory
-    counts: CommitCountFold
+    counts: CommitCountFold | None
     sizes: SizeMemory
     tallies: GroupTallies
     verdicts: list[TargetAuditRow]

@@ -45,7 +45,7 @@ class Running(NamedTuple):
 def running() -> Iterator[Running]:
     chosen = load(environment={})
     logs = find_logs([Path(ROOT, "data/samples/logs")])
-    histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
+    histories = list(group_histories(logs, pytest.fail, audit=chosen.audit, over_time=True))
     report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []), all_shown)
     times = {history.group_id: GroupTimes.of(history) for history in histories}
     place, live = (

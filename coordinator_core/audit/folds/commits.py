@@ -4,14 +4,18 @@ removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from coordinator_core.audit.folds.commit_times import CommitTrail, TrailFold
 from coordinator_core.audit.folds.removals import TOPIC_DELETED, WITH_GROUP, how_removed, removal_window, with_group
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
 from coordinator_core.records import LogPosition
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Rewind(NamedTuple):
@@ -65,6 +69,10 @@ MOST_KEPT = 1_000
 """The first rewinds and the first removals of a partition are kept, at most this many of each; others are counted."""
 
 
+PassedCommits = Sequence["NDArray[np.int64]"]
+"""Commits of a partition as columns: times (ms), log offsets, committed offsets. Without columns there are none."""
+
+
 class PendingCommit(NamedTuple):
     """What the fold takes from a commit record with a value."""
 
@@ -95,7 +103,7 @@ class PartitionFold:
     removals: list[Removal] = field(default_factory=list)
     more_rewinds: int = 0
     more_removals: int = 0
-    trail: TrailFold = field(default_factory=TrailFold)
+    trail: TrailFold | None = None
 
     @property
     def steps(self) -> int:
@@ -103,8 +111,10 @@ class PartitionFold:
         return self.commits + len(self.removals) + self.more_removals
 
     def note_step(self, time_ms: int, at: int, offset: int | None) -> None:
-        """Take the last one into what is kept over time."""
+        """Take the last one into what is kept over time, if that is."""
         trail = self.trail
+        if trail is None:
+            return
         # Nearly every commit lies in the interval of the one before: this is what ``add`` does then, without a call.
         if trail.newest_ms <= time_ms < trail.until_ms:
             trail.newest_ms, trail.newest_at, trail.newest_offset = time_ms, at, offset
@@ -128,11 +138,12 @@ class CommitMemory:
 class CommitFold:
     """The commits of one group, fed in log order: plain ones, transactional ones, and the ends of transactions."""
 
-    __slots__ = ("_open", "_partitions")
+    __slots__ = ("_has_trails", "_open", "_partitions")
 
-    def __init__(self, memory: CommitMemory | None = None) -> None:
-        """Begin, or go on with the ``memory`` that an earlier fold left."""
+    def __init__(self, memory: CommitMemory | None = None, *, has_trails: bool = False) -> None:
+        """Begin, or go on with the ``memory`` that an earlier fold left. ``has_trails``: keep commits over time."""
         memory = memory or CommitMemory()
+        self._has_trails = has_trails
         self._partitions = {(partition.topic, partition.partition): partition for partition in memory.partitions}
         self._open = memory.pending
 
@@ -152,12 +163,13 @@ class CommitFold:
         else:
             self._commit(_pending(record, record.value))
 
-    def pass_over(self, partition: tuple[str, int], passed: Iterable[tuple[int, int, int]]) -> None:
-        """Take in plain commits that go forward, behind one that was fed and before one that is fed next: time (ms),
-        log offset, committed offset.
-        """
+    def pass_over(self, partition: tuple[str, int], passed: PassedCommits) -> None:
+        """Take in plain commits that go forward, behind one that was fed and before one that is fed next."""
         known = self._partitions[partition]
-        for time_ms, at, offset in passed:
+        if known.trail is None:
+            known.commits += len(passed[0])
+            return
+        for time_ms, at, offset in zip(*(column.tolist() for column in passed), strict=True):
             known.commits += 1
             known.note_step(time_ms, at, offset)
 
@@ -218,7 +230,7 @@ class CommitFold:
     def trails(self) -> Iterator[CommitTrail]:
         """Yield the commits of each partition over time."""
         for (topic, number), known in sorted(self._partitions.items()):
-            if known.trail.points:
+            if known.trail is not None and known.trail.points:
                 yield CommitTrail(topic, number, known.first.partition, tuple(known.trail.all(known.steps)))
 
     def transactions(self) -> Iterator[OpenTransaction]:
@@ -234,7 +246,7 @@ class CommitFold:
         at, offset, key = commit.at, commit.offset, commit[:2]
         known = self._partitions.get(key)
         if known is None:
-            known = self._partitions[key] = PartitionFold(*key, at, at)
+            known = self._partitions[key] = PartitionFold(*key, at, at, trail=TrailFold() if self._has_trails else None)
         # A lower offset of a topic that was made again is no step back.
         elif known.goes_back(offset, commit.topic_id):
             if len(known.rewinds) < MOST_KEPT:

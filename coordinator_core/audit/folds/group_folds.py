@@ -5,13 +5,13 @@ broker counts them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.commit_times import CommitCount, CommitCountFold, CommitTrail
-from coordinator_core.audit.folds.commits import CommitFold, OpenTransaction, PartitionCommits
+from coordinator_core.audit.folds.commits import CommitFold, OpenTransaction, PartitionCommits, PassedCommits
 from coordinator_core.audit.folds.group_history import RecordSize
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.groups.group import GROUP_ENDS
@@ -87,12 +87,12 @@ FoldedRow = AuditedRow | PartitionCommits | CommitCount | CommitTrail | OpenTran
 
 @dataclass(slots=True)
 class GroupFolds:
-    """The folds of one group."""
+    """The folds of one group; ``counts`` of its commits over time only where they are shown."""
 
     audit: GroupAudit
     sizes: RecordSizeFold
     commits: CommitFold = field(default_factory=CommitFold)
-    counts: CommitCountFold = field(default_factory=CommitCountFold)
+    counts: CommitCountFold | None = None
 
     def feed(
         self, record: AnyRecord, sizes: tuple[int, int], batch_base: int, leader_epoch: int, producer_id: int | None
@@ -104,7 +104,7 @@ class GroupFolds:
         final = self.audit.feed(record, leader_epoch)
         if record.type <= RecordType.OFFSET_COMMIT:
             self.commits.feed(record, producer_id)
-            if record.value is not None:
+            if record.value is not None and self.counts is not None:
                 self.counts.feed(record.at.timestamp_ms)
         else:
             if record.value is None and record.type in GROUP_ENDS:
@@ -114,20 +114,21 @@ class GroupFolds:
             self.sizes.feed(record.type, *sizes, record.at, batch_base)
         return final
 
-    def pass_over(self, record: AnyRecord, passed: Collection[tuple[int, int, int]]) -> None:
-        """Take in commits of the partition of ``record``, the next one, that go forward between it and the one before:
-        time (ms), log offset, committed offset. Members, epochs and rules see all that they change from these two.
+    def pass_over(self, record: AnyRecord, passed: PassedCommits) -> None:
+        """Take in commits of the partition of ``record``, the next one, that go forward between it and the one before.
+        Members, epochs and rules see all that they change from these two.
         """
         self.commits.pass_over((record.key["topic"], record.key["partition"]), passed)
-        for time_ms, _, _ in passed:
-            self.counts.feed(time_ms)
+        if self.counts is not None:
+            for time_ms in passed[0].tolist():
+                self.counts.feed(time_ms)
 
     def open_rows(self) -> Iterator[FoldedRow]:
         """Yield the rows of what is open as of the last record, and the sums of the commits and sizes."""
         return chain[FoldedRow](
             self.audit.open_rows(),
             self.commits.partitions(),
-            self.counts.rows(),
+            () if self.counts is None else self.counts.rows(),
             self.commits.trails(),
             self.commits.transactions(),
             self.sizes.sizes(),

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
+from coordinator_core.audit.folds.commit_times import CommitCountFold
+from coordinator_core.audit.folds.commits import CommitFold, PassedCommits
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds, RecordSizeFold
 from coordinator_core.audit.folds.group_history import GatheredRow, GroupHistory, ShareLogs
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
@@ -28,7 +30,7 @@ from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import given_logs, given_share_state, knowledge, log_counts
 from jobs.queries.from_logs.log_partition import look_for_end, read_to_end
-from jobs.queries.from_logs.taken_rows import Passed, SeenTimes, TakenRow, taken_rows
+from jobs.queries.from_logs.taken_rows import SeenTimes, TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_parts import LogPart
@@ -43,7 +45,7 @@ class _Gathered:
     folds: GroupFolds
     rows: list[AuditedRow] = field(default_factory=list)
 
-    def feed(self, record: AnyRecord, row: LogRow, passed: Passed) -> None:
+    def feed(self, record: AnyRecord, row: LogRow, passed: PassedCommits) -> None:
         producer_id = row.producer_id if row.is_transactional else None
         if passed:
             self.folds.pass_over(record, passed)
@@ -58,12 +60,14 @@ def group_histories(
     listed: TopicHistory | None = None,
     brokers: LinesByGroup = NO_LINES,
     noted: Callable[[Knowledge], None] | None = None,
+    *,
+    over_time: bool = False,
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
     Targets are recomputed with the settings ``audit``; None: they are not. ``listed`` are the topics where the metadata
     log is not given, ``brokers`` the lines of brokers' application logs. ``noted`` is called at the end with
-    what the logs lack.
+    what the logs lack. ``over_time``: with the counts and the trails of commits, which only a report shows.
     """
     logs = list(logs)
     readers, topics, share_readers = _opened(logs, warn, listed, group_id)
@@ -78,7 +82,7 @@ def group_histories(
     lost, of_shares = NOTHING_LOST, 0
     for reader in readers:
         unreadable = UnreadableOffsets()
-        for history in _partition(reader, surroundings, group_id, audit, unreadable):
+        for history in _partition(reader, surroundings, group_id, audit, unreadable, over_time=over_time):
             of_shares += any(
                 row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations
             )
@@ -252,6 +256,7 @@ class _GroupsOfLog:
     reader: LogReader
     topics: TopicHistory | None
     audit: AuditSettings | None
+    over_time: bool
     coverage: Coverage = field(default_factory=lambda: Coverage({}))
     groups: dict[str, _Gathered] = field(default_factory=dict)
     hole: Hole | None = None
@@ -271,7 +276,7 @@ class _GroupsOfLog:
         for group_id in self.writing.pop(producer_id, ()):
             self.groups[group_id].folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
 
-    def feed(self, record: AnyRecord, row: LogRow, passed: Passed) -> None:
+    def feed(self, record: AnyRecord, row: LogRow, passed: PassedCommits) -> None:
         if row.is_transactional:
             self.writing.setdefault(row.producer_id, set()).add(record.group_id)
         self.of(record.group_id).feed(record, row, passed)
@@ -289,7 +294,8 @@ class _GroupsOfLog:
             # Where offsets number the lines of a text, they do not tell what is missing between two of them.
             coverage = Coverage({}) if self.reader.is_numbered else self.coverage
             fold = GroupAudit.begin(group_id, family, self.topics, coverage, self.audit, from_start=from_start)
-            known = self.groups[group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(family)))
+            commits, counts = CommitFold(has_trails=self.over_time), CommitCountFold() if self.over_time else None
+            known = self.groups[group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(family), commits, counts))
             # What was lost before its first record here may have been about this group, too.
             if self.hole is not None:
                 fold.lose(self.hole)
@@ -302,8 +308,10 @@ def _partition(
     wanted: str | None,
     audit: AuditSettings | None,
     unreadable: UnreadableOffsets,
+    *,
+    over_time: bool,
 ) -> Iterator[GroupHistory]:
-    groups = _GroupsOfLog(reader, surroundings.topics, audit)
+    groups = _GroupsOfLog(reader, surroundings.topics, audit, over_time)
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
     for row, first, latest_ms, passed in _rows(reader, surroundings.times, wanted):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_core.audit.folds.commits import PassedCommits
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
 from jobs.pipeline.commits.columns import Flags, Ints, counted_before, flags, ints, order_of
@@ -21,8 +22,6 @@ FEW: Final = 1 << 11
 """Of fewer commits in a part of a log, each becomes a row: columns cost as much."""
 MOST_KEY_BYTES: Final = 1 << 17
 """No key of a commit has so many: its two texts have at most 32,767 each."""
-
-Passed = Sequence[tuple[int, int, int]]
 
 
 @dataclass(slots=True)
@@ -48,13 +47,13 @@ class SeenTimes:
 class TakenRow(NamedTuple):
     """A row that is taken in. Behind the taken row before it, no offset is missing from ``first`` on, and
     ``latest_ms`` is the latest time. ``passed`` are the commits of its group and partition that were left out since
-    the taken one before: time (ms), log offset, committed offset.
+    the taken one before.
     """
 
     row: LogRow
     first: int
     latest_ms: int
-    passed: Passed
+    passed: PassedCommits
 
 
 def taken_rows(part: pa.RecordBatch, family: Family, wanted: str | None) -> Iterator[TakenRow]:
@@ -70,7 +69,7 @@ def taken_rows(part: pa.RecordBatch, family: Family, wanted: str | None) -> Iter
     if not len(part):
         return
     taken = np.ones(len(part), np.bool_)
-    passed: Iterable[Passed] = repeat(())
+    passed: Iterable[PassedCommits] = repeat(())
     commits = _Commits.of(part, family)
     if commits is not None:
         taken[commits.places] = commits.that_change_more(wanted)
@@ -179,7 +178,7 @@ class _Commits:
             followed &= same[before] == same[after]
         return followed
 
-    def passed(self, taken: Flags) -> Iterator[Passed]:
+    def passed(self, taken: Flags) -> Iterator[PassedCommits]:
         """Yield for each taken row what was left out of its partition since the taken commit before."""
         order, is_taken = self._order, taken[self.places][self._order]
         ends = np.flatnonzero(is_taken)
@@ -194,7 +193,7 @@ class _Commits:
         times, at = ints(self._rows.column("timestamp"), -1), ints(self._rows.column("offset"))
         columns = [column[order] for column in (times, at, ints(self._columns["committed_offset"]))]
         for begin, end in bounds[taken].tolist():
-            yield [*zip(*(column[begin:end].tolist() for column in columns), strict=True)] if begin < end else ()
+            yield tuple(column[begin:end] for column in columns) if begin < end else ()
 
 
 def _are_ends(rows: pa.RecordBatch) -> Flags:

@@ -39,7 +39,8 @@ def test_tables_have_the_points_of_the_log_files(tmp_path: Path, seed: int) -> N
     add_another_cluster(tmp_path / "tables")
     tables = FolderReader(str(tmp_path / "tables"))
     read = load(environment={})
-    logs = {each.group_id: each for each in group_histories(find_logs([tmp_path / "logs"]), str, audit=read.audit)}
+    of_logs = group_histories(find_logs([tmp_path / "logs"]), str, audit=read.audit, over_time=True)
+    logs = {each.group_id: each for each in of_logs}
     files = {
         (name, trail.topic, trail.partition): (trail.points, row.first.offset)
         for name, history in logs.items()

@@ -45,7 +45,7 @@ def known(row: Offsets, time_ms: int) -> int | str | None:
 def test_an_exact_offset_is_what_the_log_says_of_the_moment():
     chosen = load(environment={})
     logs = find_logs([Path(ROOT, "data/samples/logs")])
-    histories = group_histories(logs, pytest.fail, audit=chosen.audit)
+    histories = group_histories(logs, pytest.fail, audit=chosen.audit, over_time=True)
     report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []), all_shown)
     group = next(each for each in report.groups if each.line.group_id == "A-coop-a2d7")
     answers, said = LogAnswers(logs, pytest.fail, lambda: chosen), Counter[str]()

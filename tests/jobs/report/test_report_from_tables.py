@@ -39,7 +39,9 @@ def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit, read: Ca
     covered = list(coverage(logs))
     empty = {(file.topic, file.partition) for file in logs} - {(log.topic, log.partition) for log in covered}
     source = ReportHeader(chosen.cluster, software_version(), 0, covered, True, [], empty=sorted(empty))
-    of_logs = build(group_histories(logs, pytest.fail, audit=chosen.audit), chosen.findings, source, all_shown)
+    of_logs = build(
+        group_histories(logs, pytest.fail, audit=chosen.audit, over_time=True), chosen.findings, source, all_shown
+    )
     of_tables = stored_report(read(sample.tables), chosen)._replace(made_ms=0)
     for name, value in of_logs._asdict().items():
         assert getattr(of_tables, name) == value, name

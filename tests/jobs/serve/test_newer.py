@@ -54,7 +54,7 @@ FIELDS = (
 
 
 def histories(folder: Path) -> Iterator[GroupHistory]:
-    return combined(group_histories(find_logs([folder]), lambda _: None, audit=SETTINGS.audit))
+    return combined(group_histories(find_logs([folder]), lambda _: None, audit=SETTINGS.audit, over_time=True))
 
 
 class Watch:

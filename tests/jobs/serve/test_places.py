@@ -32,7 +32,7 @@ MOMENTS = (None, 1_795_256_900_000, 1_795_257_040_000, 1_795_257_300_000, 1)
 def of_logs() -> ServedLogs:
     chosen = load(environment={})
     logs = find_logs([SAMPLE_LOGS])
-    histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
+    histories = list(group_histories(logs, pytest.fail, audit=chosen.audit, over_time=True))
     report = build(histories, chosen.findings, ReportHeader("c", "1", 0, (), True, []), all_shown)
     times = {history.group_id: GroupTimes.of(history) for history in histories}
     return ServedLogs(LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: chosen)), chosen.findings, {})
