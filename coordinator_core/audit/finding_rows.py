@@ -301,8 +301,8 @@ class FindingKind(StrEnum):
         "Until the session timeout its partitions were read by no member.",
         "If it was stopped for good, nothing; else restart it faster, or raise session.timeout.ms. A consumer of "
             "KIP-848 that ends without leaving (close) is refused until its session has ended: there lower it.",
-        "A broker's log proves it, and that a client was refused before. Without it, a request of an administrator "
-            "may have removed the member.")
+        "A broker's log proves it, and that a client was refused before. Without it, a request of an administrator, "
+            "or of a client that gave its place up, may have removed the member.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,
         "partitions or tasks too many", "any",
         "A sticky assignor moved more between members that stayed than the change in membership required.",

@@ -200,9 +200,9 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
         timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or is_revoking
         membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
         if membership.instance_id is not None and not is_classic:
-            # It says so before it leaves: before its session has ended, only a request of an administrator removes it.
+            # It mostly says so before it leaves: else, before its session has ended, only a request removes it.
             hint = (membership.hint or "").replace(LEFT, REMOVED)
-            is_told = hint.startswith((COORDINATOR_AWAY, EXPIRED, REMOVED))
+            is_told = hint.startswith((COORDINATOR_AWAY, EXPIRED, REMOVED, NOT_SAID))
             membership.hint = hint if is_told else "; ".join(part for part in (NOT_SAID, hint) if part)
 
 

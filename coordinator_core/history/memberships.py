@@ -29,11 +29,13 @@ from coordinator_core.records import LOG_TOPICS, CoordinatorRecord, LogPosition,
 LEFT: Final = "left:"
 """How the hint of a member begins whose commits show that its session did not expire."""
 EXPIRED: Final = "expired:"
-"""How the hint of a member begins whose session expired: that of a static one, which does not end by itself."""
+"""How the hint of a member begins whose session expired."""
 REMOVED: Final = "removed by a request:"
 """How the hint of a static member begins that was removed well before its session ended."""
-NOT_SAID: Final = "a static member that leaves says so first: its session expired, or a request removed it"
-"""How the hint of a static member begins that did not say so."""
+NOT_SAID: Final = "its session expired, or a request removed it"
+"""How the hint of a static member begins that went without a word: mostly it expired, but an administrator may remove
+it, and so may its own client (``CloseOptions`` from Kafka 4.1 on, a Streams application that fails).
+"""
 COORDINATOR_AWAY: Final = "its coordinator was away"
 """How the hint of a member begins that could not send heartbeats."""
 SLOW_POLL: Final = "it did not poll in time:"
@@ -102,7 +104,7 @@ def departure_hint(
 
 def _since_commit(gap_ms: int, session_timeout_ms: int | None, instance_id: str | None, *, may_be_late: bool) -> str:
     """Return what the time since the last commit suggests. That it is long proves nothing: a consumer without new
-    records does not commit. A static member does not leave by itself.
+    records does not commit. A static member seldom leaves by itself.
     """
     committed = f"it committed {duration(gap_ms)} before"
     last = f"its last commit was {duration(gap_ms)} before"
@@ -115,7 +117,7 @@ def _since_commit(gap_ms: int, session_timeout_ms: int | None, instance_id: str 
     last = f"{last}, its session timeout is {duration(session_timeout_ms)}"
     if gap_ms < session_timeout_ms:
         return last
-    return f"{last}; one without new records commits none" if instance_id is None else f"{EXPIRED} {last}"
+    return f"{last}; one without new records commits none" if instance_id is None else f"{NOT_SAID}: {last}"
 
 
 def _slow_poll(membership: OpenMembership, waited_ms: int) -> str | None:

@@ -151,6 +151,9 @@ made and none of the clients gives, is `sound` (`basis` invariants) if it breaks
 - with a sticky assignor, if all subscribe to the same: shares differ by at most one, and members lose no more than
   that needs.
 
+Whether an assignor that no known client has gives partitions to two members, or to none, on purpose is `unknown`: Faust
+does the former with the changelogs of tables that have standbys.
+
 kafkajs and kafka-go give partitions out in the order in which a broker lists them: brokers of 2.8, 3.9 and 4.0 do not
 list them by number. Such an assignment is `equivalent` if each member has as many partitions of each topic as computed.
 

@@ -135,7 +135,10 @@ def _finding(
     ]
     groups = sorted({life.group_id for life in there if life.first_ms <= until_ms})
     are_all = all(life.history_complete for life in there if life.group_id not in groups)
-    named = f" ({first_of(groups)})" if groups else ""
+    # Of a log that was compacted since, some groups of that time are not known.
+    whose = "" if are_all else " of groups that the log does not show any more"
+    if groups:
+        whose = f" of {'' if are_all else 'at least '}{counted(len(groups), 'group')} ({first_of(groups)})"
     how = "has been away for at least" if is_open else "was away for"
     ended = "" if is_open else f" until {utc(until_ms)}"
     logs_of = Counter(topic for topic, _ in places)
@@ -144,7 +147,7 @@ def _finding(
     by_broker = {time.broker: time for time in times}
     fates = " and ".join(_fate(by_broker[broker]) for broker in sorted(by_broker))
     detail = (
-        f"the coordinator of {counted(len(groups), 'group')}{named} {how} {duration(until_ms - since_ms)}, from "
+        f"the coordinator{whose} {how} {duration(until_ms - since_ms)}, from "
         f"{utc(since_ms)}{ended}: {fates}; {logs} had no leader{within_reach}: "
         "no group of theirs could commit, join or rebalance"
     )

@@ -58,6 +58,7 @@ from coordinator_core.audit.targets.soundness import (
     breaks_stickiness,
     breaks_subscriptions,
     given_to_nobody,
+    meant,
 )
 from coordinator_core.audit.targets.verdict import (
     TOPICS_MISSING,
@@ -213,7 +214,10 @@ class ClassicAudit:
         One that breaks nothing may still differ from what the client computes, if its assignor has one result, and it
         is surely that client: assignors of other clients may have the same name.
         """
-        broken = self._broken()
+        is_own = not with_assignor((), self.protocol)
+        broken = self._broken(shared=is_own)
+        if is_own and not broken and (unclear := self._broken()):
+            return self._unknown(meant(self.protocol, unclear))
         is_told = bool(self.clients) and shows_itself(self.value)
         can_be_computed = is_told and {attempt.client for attempt in attempts} >= {*self.clients}
         if not broken and can_be_computed and self.protocol in ONE_RESULT and not self._may_balance_racks():
@@ -230,12 +234,14 @@ class ClassicAudit:
         judged = judged if missing is None else undecided(missing)
         return self._row(judged, view=self.views[0], basis=Basis.INVARIANTS)
 
-    def _broken(self) -> list[str]:
-        """What the assignment breaks that holds of all of its kind: as little as the topics and clients allow."""
+    def _broken(self, *, shared: bool = False) -> list[str]:
+        """What the assignment breaks that holds of all of its kind (``shared``: whose partitions may have several
+        members, or none): as little as the topics and clients allow.
+        """
         protocol, joined, logged = self.protocol, self.joined, self.logged
         # Only a leader that computes by itself asks for the topics of others, and may not know them yet.
         known = self.views if protocol in STICKY else [view for view in self.views if not view.unknown]
-        unread = [given_to_nobody(protocol, joined, logged, view.image) for view in known]
+        unread = [] if shared else [given_to_nobody(protocol, joined, logged, view.image) for view in known]
         racks_first = self._may_balance_racks()
         asked = {topic for had in joined.values() for topic in had.topics}
         unstuck = [
@@ -245,7 +251,7 @@ class ClassicAudit:
         ]
         beyond = [beyond_topics(logged, view.image) for view in self.views]
         fewest = (min(texts, key=len, default=[]) for texts in (unread, unstuck, beyond))
-        return [*breaks_subscriptions(joined, logged), *chain.from_iterable(fewest)]
+        return [*breaks_subscriptions(joined, logged, shared=shared), *chain.from_iterable(fewest)]
 
     def _may_balance_racks(self) -> bool:
         """Whether the leader may give partitions by the racks of their leaders, which no record of the group shows."""

@@ -30,8 +30,15 @@ MOST_NAMED = 5
 """A text names at most this many partitions."""
 
 
-def breaks_subscriptions(joined: Joined, given: Given) -> list[str]:
-    """Name what is given to two, or to one that does not subscribe to it, whatever topics there are.
+def meant(protocol: str, texts: Sequence[str]) -> str:
+    """Return what is not known of an application's own assignor: it may give a partition to several members, as Faust
+    does with tables that have standbys, or leave some out.
+    """
+    return f"whether the assignor {protocol}, which no known client has, means it: {'; '.join(texts[:MOST_NAMED])}"
+
+
+def breaks_subscriptions(joined: Joined, given: Given, *, shared: bool = False) -> list[str]:
+    """Name what is given to two, unless ``shared``, or to one that does not subscribe to it, whatever topics there are.
 
     A member of a cooperative group may keep what it owns and does not subscribe to any more, as its topic is gone.
     """
@@ -41,7 +48,7 @@ def breaks_subscriptions(joined: Joined, given: Given) -> list[str]:
         topics, owned = {*had.topics}, {*(had.owned or ())}
         wanted[member] = {unit for unit in everything if unit.name in topics or (unit.name, unit.number) in owned}
     return broken_invariants(
-        joined, given, wanted, shared=False, name_of=str, unwanted="which does not subscribe to it"
+        joined, given, wanted, shared=shared, name_of=str, unwanted="which does not subscribe to it"
     )
 
 

@@ -11,7 +11,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.classic_causes import IF_BY_PATTERN
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.memberships import NO_COMMIT, SLOW_POLL
+from coordinator_core.history.memberships import NO_COMMIT, NOT_SAID, SLOW_POLL
 from coordinator_core.history.rows import MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_subscription, encode_blob
@@ -154,6 +154,14 @@ def test_members_leave_and_their_commits_tell_who_expired():
     )
     assert b.hint == "left: it committed 1.0 s before, well within its session timeout of 10 s"
     assert log.rebalances()[1].outcome == "emptied"
+
+
+def test_a_static_member_that_went_without_a_commit_expired_or_was_removed_by_a_request() -> None:
+    """A Streams application that fails, and ``CloseOptions`` from Kafka 4.1 on, have a static member leave."""
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]}, instance="i")}))
+    log.write(commit("t", 0)).write(generation(2, {}), after_ms=52_000)
+    (left,) = log.rebalances()[1].causes
+    assert left.hint == f"{NOT_SAID}: its last commit was 52 s before, its session timeout is 10 s"
 
 
 def test_what_the_owner_before_committed_is_no_commit_of_the_member_that_left() -> None:

@@ -251,6 +251,27 @@ def test_what_an_unknown_client_assigns_is_not_held_against_others() -> None:
         assert (row.verdict, row.client) == (verdict, "unknown")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "second", "verdict"),
+    [
+        ("faust", {"orders": [1]}, Verdict.SOUND),
+        ("faust", {"orders": [0, 1]}, Verdict.UNKNOWN),  # as Faust gives out the changelogs of tables with standbys
+        ("faust", {}, Verdict.UNKNOWN),
+        ("faust", {"orders": [1], "other": [0]}, Verdict.INVALID),
+        ("faust", {"orders": [1, 9]}, Verdict.INVALID),
+        ("roundrobin", {"orders": [0, 1]}, Verdict.INVALID),
+    ],
+)
+def test_an_assignor_of_an_application_may_mean_what_others_must_not_do(
+    protocol: str, second: dict[str, list[int]], verdict: Verdict
+) -> None:
+    members = member("m1", {"orders": [0]}), member("m2", second)
+    (row,) = audited(generation(1, 1_000, "m1", *members, protocol=protocol))
+    assert row.verdict is verdict
+    if verdict is Verdict.UNKNOWN:
+        assert "whether the assignor faust, which no known client has, means it: p" in (row.missing or "")
+
+
 def sticky(number: int, first: list[int], second: list[int]) -> CoordinatorRecord:
     both = (member(m, {"orders": own}, user_data=FIRST_TIME) for m, own in (("a", first), ("b", second)))
     return generation(number, GROWN_AT + 20_000 * number, "a", *both, protocol="cooperative-sticky")
