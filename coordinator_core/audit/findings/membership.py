@@ -305,18 +305,20 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
     times = [f"{name} {len(rows)} times" if len(rows) > 1 else name for name, rows in sorted(expired.items())]
     gone = [name for name in expired if name not in there]
     detail = f"{counted(len(expired), 'static member')} did not return within the session timeout: {first_of(times)}"
-    untold = sum(row.went_by == LEFT_OR_EXPIRED for rows in expired.values() for row in rows)
+    ends = [row for rows in expired.values() for row in rows]
+    untold = sum(row.went_by == LEFT_OR_EXPIRED for row in ends)
     if untold:
-        detail += f"; a request may have removed {'one' if untold == 1 else untold} before, as a broker's log would say"
+        those = ("it" if untold == 1 else "them") if untold == len(ends) else f"{untold} of them"
+        detail += f"; a request may have removed {those} before: only a broker's log tells"
     if len(gone) < len(expired):
         detail += f"; {len(expired) - len(gone)} came back later"
     elif history.is_empty:
         detail += "; the group has no members since"
     yield history.finding(
         FindingKind.STATIC_MEMBER_EXPIRED,
-        sum(len(rows) for rows in expired.values()),
+        len(ends),
         detail,
-        [row.left for rows in expired.values() for row in rows if row.left is not None],
+        [row.left for row in ends if row.left is not None],
         subject=f"instance {next(iter(expired))}" if len(expired) == 1 else None,
     )
 

@@ -481,7 +481,10 @@ def test_static_members_fenced_and_expired() -> None:
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
     silent = [old, new._replace(away_since=None, hint=NOT_SAID)]
     (row,) = found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=silent)
-    assert "; a request may have removed one before" in row.detail
+    assert row.detail.endswith("; a request may have removed it before: only a broker's log tells")
+    both = [*silent, member("c", at(1), at(60), instance_id="k", went_by="expiry")]
+    (row,) = found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=both)
+    assert "; a request may have removed 1 of them before" in row.detail
     told = [old, new._replace(went_by="expiry")]
     assert ["removed" in row.detail for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=told)] == [False]
     removed = [old, new._replace(hint="removed by a request: it had been away for 50 s, its session timeout is 5 min")]
