@@ -15,8 +15,9 @@ from tests.shared_data import ROOT
 
 SEEDS = range(1, 131)
 QUICK = (2, 7, 19, 35, 97, 113, 126)
-"""The seeds that the quick tier asks, from files: those with the fewest records that have all types of groups,
-conversions, static members, regexes, transactions and outages.
+"""The seeds that the quick tier asks, from files: seven of those with the fewest records.
+
+Together they have all types of groups, conversions, static members, regexes, transactions and outages.
 
 Of a seed about 80 cells are left of 100, as not all logs have what is to be taken away. That is 500 cells here, and
 20,000 in the long tier.
