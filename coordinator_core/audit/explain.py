@@ -253,8 +253,10 @@ def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[S
     for overlap in twice:
         names = " and ".join(_member(history, member_id) for member_id in overlap.members)
         lasted_ms = overlap.lasted_ms(history)
-        lasted = "for some time" if lasted_ms is None else f"for {duration(lasted_ms)}"
-        lasted = "and still have" if overlap.until is None and lasted_ms is not None else lasted
+        if lasted_ms is None:
+            lasted = "for some time"
+        else:
+            lasted = "and still have" if overlap.until is None else f"for {duration(lasted_ms)}"
         yield Sentence(
             f"Two owners: it gave {overlap.counted} to a second member: {names} both had {overlap.listed} ({lasted}); "
             f"{overlap.meaning}.",

@@ -384,7 +384,8 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
     if is_downgrade(step.last):  # the leader is the first to assign; members have what they had as a consumer group
         return []
     causes = []
-    assigned, gone = _highest_assigned(open_history), _not_assigned_any_more(open_history, step.new)
+    assigned = _highest_assigned(open_history)
+    gone = _not_assigned_any_more(open_history, step.new, assigned.keys())
     for topic in sorted(subscribed):
         before, now = open_history.highest.get(topic, -1), assigned.get(topic, -1)
         detail = None
@@ -397,11 +398,14 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
     return causes
 
 
-def _not_assigned_any_more(open_history: OpenHistory, new: ClassicGroup) -> AbstractSet[str]:
+def _not_assigned_any_more(
+    open_history: OpenHistory, new: ClassicGroup, assigned: AbstractSet[str]
+) -> AbstractSet[str]:
+    """Return the topics that the leader subscribes to, of which partitions were assigned before and none are now."""
     leader = new.members.get(new.leader or "")
     if leader is None or new.protocol not in ASSIGNS_ALL:
         return frozenset()
-    return (subscription(new, leader).topics & open_history.highest.keys()) - _highest_assigned(open_history).keys()
+    return (subscription(new, leader).topics & open_history.highest.keys()) - assigned
 
 
 def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int]]], new: ClassicGroup | None) -> None:
@@ -409,8 +413,9 @@ def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int
 
     ``new`` is None if an assignment cannot be read.
     """
-    for topic in _not_assigned_any_more(open_history, new) if new is not None else ():
-        del open_history.highest[topic]
+    if new is not None:
+        for topic in _not_assigned_any_more(open_history, new, _highest_assigned(open_history).keys()):
+            del open_history.highest[topic]
     for (role, topic), partitions in taken:
         if role == "partition":
             open_history.highest[topic] = max(open_history.highest.get(topic, -1), *partitions)

@@ -236,8 +236,10 @@ class _Readers:
         """
         at, place = removal.at.offset, removal.at.partition
         is_read, has_members = (self._spans.get(topic, OffsetSpans()).any_at(at) for topic in (commit.topic, None))
-        if is_read or has_members or commit.last.offset > at:
-            return is_read or commit.last.offset > at
+        if is_read or commit.last.offset > at:
+            return True
+        if has_members:
+            return False
         return self._empty.proven_at(removal.at) or not self._lost.any_within(GROUP_LOG, place, 0, at)
 
     def are_back(self, topic: str, at: LogPosition) -> bool:

@@ -101,13 +101,8 @@ def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
         by_id[row.member_id].append(row)
     for rows in by_id.values():
         for gone, back in pairwise(rows):
-            has_time = gone.left is not None and gone.left.timestamp_ms >= 0
-            if (
-                gone.left is not None
-                and has_time
-                and gone.went_by in LOST
-                and not (gone.hint or "").startswith(BY_ITSELF)
-            ):
+            is_lost = gone.went_by in LOST and not (gone.hint or "").startswith(BY_ITSELF)
+            if is_lost and gone.left is not None and gone.left.timestamp_ms >= 0:
                 yield LostSession(
                     gone.group_id,
                     gone.member_id,

@@ -87,11 +87,11 @@ class _Runs:
     """The times over which a group is known to have had members without a break."""
 
     def __init__(self, history: GroupHistory) -> None:
-        left = [row for row in history.memberships if row.left is not None]
-        changes = [(row.joined.offset, 1) for row in (*left, *history.lasting(history.memberships))]
-        changes += [(row.left.offset, -1) for row in left if row.left is not None]
+        ended = [(row.joined, row.left) for row in history.memberships if row.left is not None]
+        changes = [(row.joined.offset, 1) for row in history.lasting(history.memberships)]
+        changes += [(joined.offset, 1) for joined, _ in ended] + [(left.offset, -1) for _, left in ended]
         members, self._begins, self._ends_ms = 0, list[int](), dict[int, int]()
-        times = {row.left.offset: row.left.timestamp_ms for row in left if row.left is not None}
+        times = {left.offset: left.timestamp_ms for _, left in ended}
         # One that takes another one's place comes with the record that ends the other.
         for offset, change in sorted(changes, key=lambda each: (each[0], -each[1])):
             if members == 0 and change > 0:
@@ -222,12 +222,13 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         for row in history.rebalances
         if any(cause.at in moments for cause in row.causes) or first <= row.at.offset <= last
     ]
+    if len(rebalances) < limits.rolling_deploy_rebalances:
+        return
     # What is lost within the wave, or next to it, may be more of it: then it need not be a rolling restart.
+    of_wave = {row.at for row in rebalances}
     since = max((row.at.offset for row in history.rebalances if row.at.offset < first), default=0)
-    ends = [row.at.offset for row in history.rebalances if row.at.offset > last and row not in rebalances]
-    until = min(ends, default=None)
-    is_whole = not history.lost.any_within(history.own_log, wave[0].left.partition, since, until)
-    if len(rebalances) < limits.rolling_deploy_rebalances or not is_whole:
+    ends = [row.at.offset for row in history.rebalances if row.at.offset > last and row.at not in of_wave]
+    if history.lost.any_within(history.own_log, wave[0].left.partition, since, min(ends, default=None)):
         return
     since_ms = min(session.left.timestamp_ms for session in wave) - limits.rolling_deploy_gap_ms
     until_ms = max(session.back.timestamp_ms for session in wave)
