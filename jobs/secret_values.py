@@ -86,7 +86,8 @@ def remember_url(url: str) -> None:
     """Keep what is behind the host of a URL out of all later messages: the path of a webhook is its password."""
     _, _, place = url.partition("://")
     host, slash, path = place.partition("/")
-    for secret in (f"/{path}" if slash else "", path, host.rpartition("@")[0]):
+    # A path that is one word is hidden with its slash alone: messages have such words for other reasons.
+    for secret in (f"/{path}" if slash else "", "" if path.isalpha() else path, host.rpartition("@")[0]):
         if len(secret) >= SHORTEST:
             _REMEMBERED.add(secret)
 

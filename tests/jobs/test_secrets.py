@@ -121,6 +121,14 @@ def test_a_webhook_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "swordfish" not in str(refused.value)
 
 
+def test_a_word_that_is_the_path_of_a_webhook_stays_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_values, "_REMEMBERED", set())
+    Webhook("http://alerts:9093/never", pytest.fail, "east").close()
+    assert secret_values.redacted("http://alerts:9093/never: they were never replicated").endswith(
+        ":9093***: they were never replicated"
+    )
+
+
 @pytest.mark.parametrize("command", ["watch", "snapshot"])
 def test_a_password_in_the_url_of_a_cluster_is_refused_and_not_repeated(command: str, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "x.jsonl")) if command == "snapshot" else ()
