@@ -306,7 +306,7 @@ def missing(groups: FollowedGroups, source: Source) -> list[str]:
     for log in groups.logs.values():
         if log.place.family is Family.SHARE:
             share_state.note_lost(log.place.partition, log.lost)
-            for span in log.unreadable.groups.values():
+            for span in log.folds.unreadable.groups.values():
                 share_state.note_unreadable(log.place.partition, span.first)
     known = Knowledge(given_logs(places, counts), gaps, lost, own, share_state=lambda: share_state)
     return [*known.reasons_with_topics(), *(known.about_share_groups() if _have_share_partitions(groups) else ())]

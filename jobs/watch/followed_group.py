@@ -17,11 +17,7 @@ from coordinator_core.audit.folds.group_history import GatheredRow
 from coordinator_core.audit.folds.tallies import GroupTallies
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.history.coverage import Hole
 from coordinator_core.history.rows import MembershipRow, RebalanceRow
-from coordinator_core.records import AnyRecord
-from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.sources.log_reader import LogRow
 from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Reported
 from jobs.watch.new_rows import LogPlace
 
@@ -129,15 +125,9 @@ class FollowedGroup:
         has_offsets = commits.pending or any(partition.offset is not None for partition in commits.partitions)
         return self.folds.audit.group.state is None and not has_offsets
 
-    def feed(self, record: AnyRecord, row: LogRow) -> None:
-        """Take the next record of the group."""
+    def keep(self, final: Sequence[AuditedRow]) -> None:
+        """Take the rows, if any, that became final with what the folds were fed."""
         self.is_changed = True
-        self.fed += 1
-        producer_id = row.producer_id if row.is_transactional else None
-        final = self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
-        self._keep(final)
-
-    def _keep(self, final: Sequence[AuditedRow]) -> None:
         if not final:
             return
         self.kept.add(final)
@@ -149,23 +139,6 @@ class FollowedGroup:
                 self.verdicts.append(row)
         if self.kept.is_full:
             self.kept.drop_oldest(len(self.folds.audit.open_rows()))
-
-    def lose(self, hole: Hole, *, ends_transactions: bool) -> None:
-        """Take in that something of the group may be missing; ``ends_transactions``: also the ends of transactions."""
-        self.is_changed = True
-        self._keep(self.folds.audit.lose(hole))
-        if ends_transactions:
-            self.folds.commits.give_up_transactions()
-
-    def lose_record(self, record: UnreadableRecord) -> None:
-        """Take in a record of the group that cannot be decoded."""
-        self.is_changed = True
-        self._keep(self.folds.audit.lose_record(record.at, is_commit=record.is_commit))
-
-    def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
-        """Take in the marker that ends a transaction with commits of the group."""
-        self.is_changed = True
-        self.folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
 
     def rebalances(self, *, is_settled: bool) -> Iterator[RebalanceBegan | RebalanceEnded]:
         """Yield the group's rebalances that are not reported yet, in the order of the log; they count as reported then.

@@ -18,6 +18,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_times import CommitCountFold
 from coordinator_core.audit.folds.group_folds import GroupFolds, RecordSizeFold
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
+from coordinator_core.audit.folds.partition_folds import PartitionFolds
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
@@ -29,8 +30,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.history.coverage import Coverage, Hole, ignored_in_words
-from coordinator_core.history.grounds import lost_offsets, unreadable_record
+from coordinator_core.history.coverage import Coverage, ignored_in_words
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
@@ -125,7 +125,7 @@ class FollowedGroups:
         """Take in rows of a log partition, in the order of their offsets."""
         log = self.logs.get(new.place)
         if log is None:
-            log = self.logs[new.place] = FollowedLog(new.place, new.from_start)
+            log = self.log(new.place, from_start=new.from_start)
             if new.rows and not new.from_start and new.place.family in (Family.GROUP, Family.CONNECT):
                 log.lose(0, new.rows[0].offset - 1)
         if new.place.family is Family.METADATA:
@@ -134,7 +134,9 @@ class FollowedGroups:
             if new.place.family is Family.SHARE:
                 log.lose_missing(new.rows)
             elif new.is_lost and new.rows and new.rows[0].offset > log.end:
-                self._lose(log, log.end, new.rows[0].offset - 1, new.rows[0].timestamp)
+                first, known = log.end, new.rows[0]
+                log.lose(first, known.offset - 1)
+                log.folds.lose_offsets(new.place.partition, first, known.offset - 1, known.timestamp)
             coverage = self.coverage[new.place.family]
             for row in new.rows:
                 if new.hides_control and new.place.family is not Family.SHARE:
@@ -174,12 +176,11 @@ class FollowedGroups:
         if row.kind != Kind.RECORD.value:
             coverage.note(place.partition, row.offset)
             if row.control_type in MARKERS:
-                is_committed = MARKERS[row.control_type]
-                # A marker names its producer only: the groups are those for which it has committed offsets since the
-                # last one.
-                for key in log.pending.pop(row.producer_id, set()) & self.groups.keys():
-                    self.groups[key].end_transaction(row.producer_id, committed=is_committed, ended_ms=row.timestamp)
-                    self._looks.note(key, only_commits=True)
+                for group in log.folds.end_transaction(
+                    row.producer_id, committed=MARKERS[row.control_type], ended_ms=row.timestamp
+                ):
+                    group.is_changed = True
+                    self._looks.note(group.key, only_commits=True)
             return
         record = self._decoded(place, row)
         # Share state goes on from its next snapshot: an unreadable update is a hole there, as if its offset were
@@ -187,12 +188,13 @@ class FollowedGroups:
         if place.family is not Family.SHARE or not isinstance(record, UnreadableRecord):
             coverage.note(place.partition, row.offset)
         if isinstance(record, UnreadableRecord):
-            self._note_unreadable(log, record, row)
+            self._note_unreadable(log, record)
         elif record is not None and place.family is Family.SHARE:
             self._feed_share_state(record)
         elif record is not None:
-            group = self._group((place.family, record.group_id), log)
-            group.feed(record, row)
+            producer_id = row.producer_id if row.is_transactional else None
+            group = log.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
+            group.fed += 1
             # In the order of their last records, those whose last one removes something: a deleted group is one of
             # them.
             self._less.pop(group.key, None)
@@ -201,26 +203,25 @@ class FollowedGroups:
             is_commit = record.type <= RecordType.OFFSET_COMMIT
             if is_commit:
                 self.lags.feed(record)
-                if row.is_transactional:
-                    log.pending.setdefault(row.producer_id, set()).add(group.key)
             else:  # commits begin and end no rebalance
                 self._touched[group.key] = None
             self._looks.note(group.key, only_commits=is_commit)
 
-    def _group(self, key: GroupKey, log: FollowedLog) -> FollowedGroup:
-        group = self.groups.get(key)
-        if group is None:
-            coverage = self.coverage[key[0]]
+    def log(self, place: LogPlace, *, from_start: bool) -> FollowedLog:
+        """Begin to follow a log partition."""
+
+        def begin(group_id: str) -> FollowedGroup:
+            key = place.family, group_id
             audit = GroupAudit.begin(
-                key[1], key[0], self.topics, coverage, self.settings, from_start=log.from_start and log.hole is None
+                group_id, place.family, self.topics, self.coverage[place.family], self.settings, from_start=from_start
             )
+            folds = GroupFolds(audit, RecordSizeFold(place.family), counts=CommitCountFold())
             reported = self.reported.pop(key, None) or Reported()
-            folds = GroupFolds(audit, RecordSizeFold(key[0]), counts=CommitCountFold())
-            group = FollowedGroup(key, log.place, folds, reported=reported)
-            if log.hole is not None:
-                audit.lose(log.hole)
-            self.groups[key] = group
-        return group
+            group = self.groups[key] = FollowedGroup(key, place, folds, reported=reported)
+            return group
+
+        log = self.logs[place] = FollowedLog(place, from_start, PartitionFolds(begin))
+        return log
 
     def _feed_share_state(self, record: AnyRecord) -> None:
         group_id = record.group_id
@@ -249,38 +250,24 @@ class FollowedGroups:
             self.faults.add(f"{place} offset {row.offset}: {error}", str(error))
             return decoder.unreadable(at, row.key, error)
 
-    def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord, row: LogRow) -> None:
-        log.unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)
+    def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord) -> None:
         self._less.pop((log.place.family, record.group_id or ""), None)
-        # Nobody knows whose record it was: it may have changed any group of the partition, also one that is not seen
-        # yet.
-        if record.group_id is None:
-            log.hole = Hole(record.at, unreadable_record(row.offset))
-            for group in self._groups_of(log.place):
-                group.lose(log.hole, ends_transactions=False)
-        elif log.place.family is not Family.SHARE:
-            self._group((log.place.family, record.group_id), log).lose_record(record)
-            if record.is_commit:
-                self.lags.lose(record)
-
-    def _lose(self, log: FollowedLog, first: int, last: int, time_ms: int) -> None:
-        """Take in that offsets of a partition are lost; the ends of transactions may be among them."""
-        log.lose(first, last)
-        log.hole = Hole(LogPosition(log.place.partition, last, time_ms), lost_offsets(first, last))
-        for group in self._groups_of(log.place):
-            group.lose(log.hole, ends_transactions=True)
-
-    def _groups_of(self, place: LogPlace) -> list[FollowedGroup]:
-        return [group for group in self.groups.values() if group.place == place]
+        if log.place.family is Family.SHARE:
+            log.folds.unreadable.note(record.group_id, record.at.offset)
+            return
+        log.folds.lose_record(record)
+        if record.is_commit:
+            self.lags.lose(record)
 
     def restore(self, group: FollowedGroup) -> None:
         """Take a group that was stored; its log partition was taken before."""
-        self.groups[group.key] = group
+        folds = self.logs[group.place].folds
+        self.groups[group.key] = folds.groups[group.group_id] = group
         if group.is_over:
             self._less[group.key] = None
         # The index by producer is not stored: the groups' own memories make it again.
         for producer_id in group.folds.commits.memory.pending:
-            self.logs[group.place].pending.setdefault(producer_id, set()).add(group.key)
+            folds.writing.setdefault(producer_id, set()).add(group.group_id)
 
     # --- what brokers say --------------------------------------------------------------------------------------------
 
@@ -375,7 +362,7 @@ class FollowedGroups:
             group, share = self.groups[key], self.shares.get(key[1]) if key[0] is Family.GROUP else None
             if group.is_over and not (share is not None and share.audit.open_rows()):
                 yield from group.reported.changes(key, (), self.logs[group.place].last_ms)
-                del self.groups[key]
+                del self.groups[key], self.logs[group.place].folds.groups[group.group_id]
                 if share is not None:
                     del self.shares[key[1]]
                 self._looks.forget(key)

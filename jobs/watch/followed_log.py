@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from coordinator_core.history.coverage import Hole
-from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
+from coordinator_core.audit.folds.partition_folds import PartitionFolds
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from jobs.sources.log_reader import LogRow
-from jobs.watch.events import GroupKey
+from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.new_rows import LogPlace
 
 MOST_KEYS: Final = 1 << 20
@@ -44,21 +44,18 @@ class Reached(NamedTuple):
 
 @dataclass(slots=True)
 class FollowedLog:
-    """A log partition as far as it was read. ``lost`` are ranges of offsets, the bounds included.
+    """A log partition as far as it was read, and its groups. ``lost`` are ranges of offsets, the bounds included.
 
-    ``pending`` has by producer the groups for which its open transaction has committed offsets. ``keys`` are the hashes
-    of the keys that were read, until one came again: compaction has not been there, nor behind it, and
-    ``is_compacted_here`` is no longer True.
+    ``keys`` are the hashes of the keys that were read, until one came again: compaction has not been there, nor behind
+    it, and ``is_compacted_here`` is no longer True.
     """
 
     place: LogPlace
     from_start: bool
+    folds: PartitionFolds[FollowedGroup]
     last: LastRow = NO_ROW
     last_ms: int = 0
     lost: list[tuple[int, int]] = field(default_factory=list)
-    unreadable: UnreadableOffsets = field(default_factory=UnreadableOffsets)
-    hole: Hole | None = None
-    pending: dict[int, set[GroupKey]] = field(default_factory=dict)
     keys: set[int] = field(default_factory=set)
     is_compacted_here: bool = True
 
@@ -100,7 +97,7 @@ class FollowedLog:
     @property
     def lost_records(self) -> LostRecords:
         """What the partition lacks."""
-        return self.unreadable.lost((self.place.topic, self.place.partition), self.lost)
+        return self.folds.unreadable.lost((self.place.topic, self.place.partition), self.lost)
 
     @property
     def is_whole(self) -> bool:

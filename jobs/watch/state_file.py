@@ -345,9 +345,9 @@ class StateFile:
             # Its history is not stored: a watch reads the metadata log from its beginning again.
             if place.family is Family.METADATA:
                 continue
-            groups.logs[place] = FollowedLog(
-                place, log.from_start, log.last, log.last_ms, log.lost, log.unreadable, log.hole
-            )
+            followed = groups.log(place, from_start=log.from_start)
+            followed.last, followed.last_ms, followed.lost = log.last, log.last_ms, log.lost
+            followed.folds.unreadable, followed.folds.hole = log.unreadable, log.hole
             coverage = groups.coverage[place.family]
             coverage.restore(place.partition, log.ranges)
         run = self._database.execute
@@ -412,7 +412,8 @@ def _place(place: LogPlace) -> tuple[str, int]:
 def _encoded_log(log: FollowedLog, groups: FollowedGroups) -> str:
     coverage: Coverage = groups.coverage[log.place.family]
     ranges = coverage.newest_ranges(log.place.partition, MOST_RANGES)
-    return LOG.encode(StoredLog(log.from_start, log.last, log.last_ms, log.lost, log.unreadable, log.hole, ranges))
+    unreadable, hole = log.folds.unreadable, log.folds.hole
+    return LOG.encode(StoredLog(log.from_start, log.last, log.last_ms, log.lost, unreadable, hole, ranges))
 
 
 def _encoded_rows(rows: Any) -> str:

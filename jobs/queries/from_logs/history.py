@@ -9,17 +9,17 @@ from itertools import chain
 
 from coordinator_core.audit.audited_rows import AuditedRow
 from coordinator_core.audit.folds.commit_times import CommitCountFold
-from coordinator_core.audit.folds.commits import CommitFold, PassedCommits
+from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds, RecordSizeFold
 from coordinator_core.audit.folds.group_history import GatheredRow, GroupHistory, ShareLogs
+from coordinator_core.audit.folds.partition_folds import PartitionFolds
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.audit.group_audit import GroupAudit, ShareAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.history.coverage import Coverage, Hole
-from coordinator_core.history.grounds import lost_offsets, unreadable_record
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.knowledge import GivenLogs, GivenShareState, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, Place, UnreadableOffsets
 from coordinator_core.history.missing_ends import AtEnd
@@ -34,7 +34,7 @@ from jobs.queries.from_logs.taken_rows import SeenTimes, TakenRow, taken_rows
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_parts import LogPart
-from jobs.sources.log_reader import LogReader, LogRow, by_partition
+from jobs.sources.log_reader import LogReader, by_partition
 from jobs.sources.topics import known_topics
 
 
@@ -45,11 +45,8 @@ class _Gathered:
     folds: GroupFolds
     rows: list[AuditedRow] = field(default_factory=list)
 
-    def feed(self, record: AnyRecord, row: LogRow, passed: PassedCommits) -> None:
-        producer_id = row.producer_id if row.is_transactional else None
-        if passed:
-            self.folds.pass_over(record, passed)
-        self.rows += self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
+    def keep(self, final: Iterable[AuditedRow]) -> None:
+        self.rows += final
 
 
 def group_histories(
@@ -79,17 +76,17 @@ def group_histories(
         brokers,
         given_logs(logs, counts),
     )
-    lost, of_shares = NOTHING_LOST, 0
+    of_shares = 0
     for reader in readers:
-        unreadable = UnreadableOffsets()
-        for history in _partition(reader, surroundings, group_id, audit, unreadable, over_time=over_time):
+        for history in _partition(reader, surroundings, group_id, audit, over_time=over_time):
             of_shares += any(
                 row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations
             )
             yield history
-        lost = lost.joined(_lost(reader, unreadable))
     around = surroundings
-    known = knowledge(logs, topics, counts, readers, lost, around.times, around.shares.given, around.whole_from_ms)
+    known = knowledge(
+        logs, topics, counts, readers, around.lost, around.times, around.shares.given, around.whole_from_ms
+    )
     for reason in (*known.reasons_with_topics(group_id), *known.about_history()):
         warn(reason)
     if not of_shares and not surroundings.shares.groups:
@@ -212,7 +209,8 @@ class _ShareState:
 @dataclass(slots=True)
 class _Surroundings:
     """What histories need beyond the records of their groups. ``times`` are those of the first and the last record of
-    each partition that was read, ``read`` what was read of it; ``whole_from_ms`` is as in ``Knowledge``.
+    each partition that was read, ``read`` what was read of it, ``lost`` what it lacks; ``whole_from_ms`` is as in
+    ``Knowledge``.
     """
 
     topics: TopicHistory | None
@@ -222,6 +220,7 @@ class _Surroundings:
     times: list[int] = field(default_factory=list)
     whole_from_ms: int | None = None
     read: dict[Place, LogExtent] = field(default_factory=dict)
+    lost: LostRecords = NOTHING_LOST
     at_end: TopicsAtEnd = field(init=False)
 
     def __post_init__(self) -> None:
@@ -247,111 +246,62 @@ class _Surroundings:
         )
 
 
-@dataclass(slots=True)
-class _GroupsOfLog:
-    """The groups of a partition while it is read. ``hole`` is the last place that may have said anything of them,
-    ``writing`` has by producer those to which its open transaction commits: markers are many, and name no group.
-    """
-
-    reader: LogReader
-    topics: TopicHistory | None
-    audit: AuditSettings | None
-    over_time: bool
-    coverage: Coverage = field(default_factory=lambda: Coverage({}))
-    groups: dict[str, _Gathered] = field(default_factory=dict)
-    hole: Hole | None = None
-    writing: dict[int, set[str]] = field(default_factory=dict)
-
-    def lose(self, hole: Hole) -> None:
-        self.hole = hole
-        for gathered in self.groups.values():
-            gathered.rows += gathered.folds.audit.lose(hole)
-
-    def give_up_transactions(self) -> None:
-        for gathered in self.groups.values():
-            gathered.folds.commits.give_up_transactions()
-        self.writing.clear()
-
-    def end_transaction(self, producer_id: int, *, committed: bool, ended_ms: int) -> None:
-        for group_id in self.writing.pop(producer_id, ()):
-            self.groups[group_id].folds.commits.end_transaction(producer_id, committed=committed, ended_ms=ended_ms)
-
-    def feed(self, record: AnyRecord, row: LogRow, passed: PassedCommits) -> None:
-        if row.is_transactional:
-            self.writing.setdefault(row.producer_id, set()).add(record.group_id)
-        self.of(record.group_id).feed(record, row, passed)
-
-    def at_end(self) -> AtEnd:
-        folds = [(group_id, gathered.folds) for group_id, gathered in self.groups.items()]
-        commits = ((group_id, commit) for group_id, each in folds for commit in each.commits.partitions())
-        committed = ((group_id, commit.topic) for group_id, commit in commits if commit.offset is not None)
-        return AtEnd((each.audit.group for _, each in folds), committed)
-
-    def of(self, group_id: str) -> _Gathered:
-        known = self.groups.get(group_id)
-        if known is None:
-            family, from_start = self.reader.family, self.reader.from_start
-            # Where offsets number the lines of a text, they do not tell what is missing between two of them.
-            coverage = Coverage({}) if self.reader.is_numbered else self.coverage
-            fold = GroupAudit.begin(group_id, family, self.topics, coverage, self.audit, from_start=from_start)
-            commits, counts = CommitFold(has_trails=self.over_time), CommitCountFold() if self.over_time else None
-            known = self.groups[group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(family), commits, counts))
-            # What was lost before its first record here may have been about this group, too.
-            if self.hole is not None:
-                fold.lose(self.hole)
-        return known
-
-
 def _partition(
-    reader: LogReader,
-    surroundings: _Surroundings,
-    wanted: str | None,
-    audit: AuditSettings | None,
-    unreadable: UnreadableOffsets,
-    *,
-    over_time: bool,
+    reader: LogReader, surroundings: _Surroundings, wanted: str | None, audit: AuditSettings | None, *, over_time: bool
 ) -> Iterator[GroupHistory]:
-    groups = _GroupsOfLog(reader, surroundings.topics, audit, over_time)
+    coverage = Coverage({})
+    # Where offsets number the lines of a text, they do not tell what is missing between two of them.
+    shown = Coverage({}) if reader.is_numbered else coverage
+
+    def begin(group_id: str) -> _Gathered:
+        fold = GroupAudit.begin(
+            group_id, reader.family, surroundings.topics, shown, audit, from_start=reader.from_start
+        )
+        counts = CommitCountFold() if over_time else None
+        return _Gathered(GroupFolds(fold, RecordSizeFold(reader.family), CommitFold(has_trails=over_time), counts))
+
+    folds = PartitionFolds(begin)
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
     for row, first, latest_ms, passed in _rows(reader, surroundings.times, wanted):
-        if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
+        if reader.losses > losses:
             losses, gone = reader.losses, reader.gaps.lost[-1]
-            groups.give_up_transactions()
-            at = LogPosition(reader.partition, gone.last, row.timestamp)
-            groups.lose(Hole(at, lost_offsets(gone.first, gone.last)))
-        groups.coverage.note(reader.partition, row.offset, first)
+            folds.lose_offsets(reader.partition, gone.first, gone.last, row.timestamp)
+        coverage.note(reader.partition, row.offset, first)
         if first > last.offset + 1:
             surroundings.note_missing(row.timestamp)
         last = LogPosition(reader.partition, row.offset, max(latest_ms, last.timestamp_ms))
         if row.control_type in MARKERS:
-            groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type], ended_ms=row.timestamp)
+            folds.end_transaction(row.producer_id, committed=MARKERS[row.control_type], ended_ms=row.timestamp)
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
-            unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)
-        if record is None or (wanted is not None and record.group_id not in (None, wanted)):
-            continue
-        if record.group_id is None:
-            # Without a key that can be decoded, the record may be of any group.
-            groups.lose(Hole(last, unreadable_record(row.offset)))
-        elif isinstance(record, UnreadableRecord):
-            group = groups.of(record.group_id)
-            group.rows += group.folds.audit.lose_record(record.at, is_commit=record.is_commit)
-        else:
-            groups.feed(record, row, passed)
+            folds.lose_record(record)
+        elif record is not None and wanted in (None, record.group_id):
+            producer_id = row.producer_id if row.is_transactional else None
+            folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id, passed)
     if wanted is None or surroundings.given.may_have(wanted, [str(reader)]):
-        at_end = groups.at_end if wanted is None else partial(read_to_end, reader)
-        look_for_end(reader, unreadable, last.timestamp_ms, at_end, surroundings.topics)
+        at_end = partial(_at_end, folds) if wanted is None else partial(read_to_end, reader)
+        look_for_end(reader, folds.unreadable, last.timestamp_ms, at_end, surroundings.topics)
     if reader.gaps.last_lost_below(None) > last.offset:
         # Nothing follows what is lost at the end: there is no record from which the log is whole again.
         surroundings.note_missing(NEVER_MS)
-    is_whole = not reader.gaps.lost and unreadable.unplaced is None
+    is_whole = not reader.gaps.lost and folds.unreadable.unplaced is None
     if reader.family is Family.GROUP and reader.from_start and is_whole:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
-    surroundings.read[reader.place] = LogExtent.of(groups.coverage.ranges(reader.partition))
-    lost = replace(_lost(reader, unreadable), read={**surroundings.read})
-    for group_id, gathered in groups.groups.items():
-        yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
+    surroundings.read[reader.place] = LogExtent.of(coverage.ranges(reader.partition))
+    lost = _lost(reader, folds.unreadable)
+    surroundings.lost = surroundings.lost.joined(lost)
+    lost = replace(lost, read={**surroundings.read})
+    for group_id, gathered in folds.groups.items():
+        if wanted in (None, group_id):
+            yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
+
+
+def _at_end(folds: PartitionFolds[_Gathered]) -> AtEnd:
+    of_groups = [(group_id, gathered.folds) for group_id, gathered in folds.groups.items()]
+    commits = ((group_id, commit) for group_id, each in of_groups for commit in each.commits.partitions())
+    committed = ((group_id, commit.topic) for group_id, commit in commits if commit.offset is not None)
+    return AtEnd((each.audit.group for _, each in of_groups), committed)
 
 
 def _rows(reader: LogReader, times: list[int], wanted: str | None) -> Iterator[TakenRow]:

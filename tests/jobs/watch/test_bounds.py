@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.audit.folds.partition_folds import PartitionFolds
 from coordinator_core.audit.offsets.burrow import OTHER_TOPIC, UNREAD, TimedCommit
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
@@ -167,7 +168,8 @@ def test_the_lag_is_not_known_behind_a_commit_that_cannot_be_decoded() -> None:
 
 
 def test_lost_offsets_and_ranges_are_bounded() -> None:
-    log, coverage = FollowedLog(LogPlace("__consumer_offsets", Family.GROUP, 0), from_start=True), Coverage({})
+    place, coverage = LogPlace("__consumer_offsets", Family.GROUP, 0), Coverage({})
+    log = FollowedLog(place, from_start=True, folds=PartitionFolds(pytest.fail))
     for number in range(10_000):
         log.lose(3 * number, 3 * number)
         coverage.note(0, 2 * number)

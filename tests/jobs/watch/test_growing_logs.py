@@ -347,7 +347,7 @@ def test_what_a_damaged_batch_had_is_lost_between_its_neighbours(
         for new in source.poll():
             groups.feed(new)
     (log,) = groups.logs.values()
-    assert (log.lost, log.unreadable.unplaced) == ([(3, 5)], (8, 8)), "record 8 has no key"
+    assert (log.lost, log.folds.unreadable.unplaced) == ([(3, 5)], (8, 8)), "record 8 has no key"
     reader = LogReader(find_logs([tmp_path]), lambda _: None)
     assert [rows.column("offset").to_pylist() for rows in reader.batches()] == [[0, 1, 2], [6, 7, 8]]
     assert reader.gaps.lost == [(3, 5, "damaged")]
