@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer, SchemaValidator, ValidationError
 
-VERSION: Final = 55
+VERSION: Final = 56
 """Of the form of all state; raised with every change of a class of state or of what its values mean."""
 
 _CONFIG: Final[CoreConfig] = {

@@ -60,6 +60,12 @@ class CoordinatorAway(NamedTuple):
             has_begun = self.led < last_epoch
         return has_begun and (self.until is None or self.until.timestamp_ms >= first_ms)
 
+    def was_over(self, time_ms: int, leader_epoch: int | None) -> bool:
+        """Whether it had ended when a record of this time and leader epoch was written."""
+        if self.led is not None and leader_epoch is not None and leader_epoch >= 0:
+            return self.led < leader_epoch
+        return self.until is not None and self.until.timestamp_ms < time_ms
+
 
 AwayByPartition = Mapping[tuple[str, int], tuple[CoordinatorAway, ...]]
 """By the topic and the partition of a coordinator's log, in the order of time."""

@@ -132,6 +132,7 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
         return
     state = _group(writer)
     member = state.members[member_id]
+    open_history.note_heard(member_id, at)
     writer.own(member_id, kind.held(member), at, member.member_epoch)
     is_away = member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
     if is_away:

@@ -263,6 +263,9 @@ def _members(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: Lo
             join(writer, membership)
         elif known is None or known.subscription != member.subscription:
             _describe(membership, new, member)
+        # Who has not joined is in no new generation, unless it is static.
+        if member.instance_id is None and new.generation != old.generation:
+            open_history.note_heard(member_id, at)
     _describe_leader(writer, new)
 
 

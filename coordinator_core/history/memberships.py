@@ -91,7 +91,7 @@ def departure_hint(
         return None
     since_ms = max((since_ms for _, since_ms in times), default=membership.joined.timestamp_ms)
     # First of all: while nobody answered, silence says nothing of the member.
-    if (away := _coordinator_away(writer, since_ms if last is None else last, at)) is not None:
+    if (away := _coordinator_away(writer, membership, since_ms if last is None else last, at)) is not None:
         return away
     if last is None:
         # Of a member whose beginning is not in the log, commits may be missing from before the first record of it.
@@ -137,12 +137,20 @@ def _slow_poll(membership: OpenMembership, waited_ms: int) -> str | None:
     )
 
 
-def _coordinator_away(writer: HistoryWriter, since_ms: int, at: LogPosition) -> str | None:
-    """Return that the coordinator was away between the last sign of a member and its end; None: it was not."""
+def _coordinator_away(writer: HistoryWriter, membership: OpenMembership, since_ms: int, at: LogPosition) -> str | None:
+    """Return that the coordinator was away between the last sign of a member and its end; None: it was not.
+
+    Its last sign is a commit, or that it got a partition (``since_ms``), or a request of its own.
+    """
     if writer.topics is None:
         return None
     times = times_away(writer.topics.brokers, LOG_TOPICS[writer.group.family], at.partition)
-    away = [each for each in times if each.overlaps(since_ms, at.timestamp_ms, writer.open_history.leader_epoch)]
+    away = [
+        each
+        for each in times
+        if each.overlaps(since_ms, at.timestamp_ms, writer.open_history.leader_epoch)
+        and not each.was_over(membership.heard_ms, membership.heard_epoch)
+    ]
     if not away:
         return None
     return f"{away_until(away[-1].until_ms)} no member could send a heartbeat"

@@ -97,6 +97,11 @@ class OpenHistory:
         """Whether a tombstone of this type shows that the group was of it, in records that are missing."""
         return self.type not in (None, group_type) and self.ended is None
 
+    def note_heard(self, member_id: str, at: LogPosition) -> None:
+        """Note that a request of the member made a record: it was there, and its coordinator too."""
+        if (membership := self.memberships.get(member_id)) is not None:
+            membership.heard_ms, membership.heard_epoch = at.timestamp_ms, self.leader_epoch
+
     def note_leader(self, leader_epoch: int | None) -> None:
         """Take in the leader epoch of a record: with another one, a coordinator has taken over before it."""
         if leader_epoch is None:

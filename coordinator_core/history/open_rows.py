@@ -195,6 +195,7 @@ class OpenMembership:
     """A member of the group, or one that left within the present operation (``left``).
 
     ``writers`` are those that can have written all its blobs (``clients.writers``), and ``told`` is its client.
+    ``heard_ms`` and ``heard_epoch`` are the time and the leader epoch of the last record that it made by a request.
     """
 
     member_id: str
@@ -223,6 +224,8 @@ class OpenMembership:
     writers: tuple[str, ...] = ()
     told: Told = UNKNOWN_CLIENT
     rebalance_timeout_ms: int | None = None
+    heard_ms: int = -1
+    heard_epoch: int | None = None
 
     @property
     def is_replaced(self) -> bool:

@@ -584,6 +584,24 @@ def test_what_was_written_before_a_coordinator_was_away_is_no_consequence_of_it(
     assert (row.hint or "").startswith("its coordinator was away until") is is_away
 
 
+@pytest.mark.parametrize(("heard", "is_away"), [(5, False), (4, True), (None, False)])
+def test_a_member_that_was_heard_after_its_coordinator_was_away_did_not_go_by_that(heard, is_away):
+    """It took its assignment by a heartbeat; leader epochs tell better than clocks on which side of the time."""
+    log = alone(GroupLog())
+    topics, away_ms = existing(t=4), log.time_ms + 1_000
+    log.write(current("m1", 2, 0, 1, 2, 3), after_ms=40_000).write(*gone("m1"), epoch(3), after_ms=40_000)
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, 4, LogPosition(0, 0, 0))
+    topics.brokers.note_leader(GROUP_LOG, 0, -1, None, LogPosition(0, 1, away_ms))
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, 5, LogPosition(0, 2, away_ms + 30_000))
+    fold, rows = GroupFold(Group(GROUP), None, topics), []
+    for record in log.records:
+        before, after = (None, None) if heard is None else (4, 5)
+        time_ms = record.at.timestamp_ms
+        rows += fold.feed(record, before if time_ms < away_ms else after if time_ms == log.time_ms else heard)
+    (row,) = [row for row in (*rows, *fold.open_rows()) if isinstance(row, MembershipRow)]
+    assert (row.hint or "").startswith("its coordinator was away until") is is_away
+
+
 def test_who_is_behind_holds_a_rebalance_up_and_not_who_came_last():
     log = alone(GroupLog())
     log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2), target_epoch(3))

@@ -13,7 +13,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.memberships import NO_COMMIT, NOT_SAID, SLOW_POLL
 from coordinator_core.history.rows import MembershipRow, RebalanceRow
-from coordinator_core.records import LogPosition, RecordType
+from coordinator_core.records import GROUP_LOG, LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_subscription, encode_blob
 from tests.core.cluster.test_broker_history import changed
 from tests.core.cluster.test_metadata_log import Log, broker, hash_of, partition, remove, topic
@@ -162,6 +162,23 @@ def test_a_static_member_that_went_without_a_commit_expired_or_was_removed_by_a_
     log.write(commit("t", 0)).write(generation(2, {}), after_ms=52_000)
     (left,) = log.rebalances()[1].causes
     assert left.hint == f"{NOT_SAID}: its last commit was 52 s before, its session timeout is 10 s"
+
+
+@pytest.mark.parametrize(
+    ("instance", "is_new", "is_away"), [(None, True, False), (None, False, True), ("i", True, True)]
+)
+def test_who_joined_after_its_coordinator_was_away_did_not_go_by_that(instance, is_new, is_away):
+    """A static member is kept in a generation that it does not join, and no member joins one that is written again."""
+    members = {"a": classic({"t": [0]}, instance=instance), "b": classic({"t": [1]})}
+    log = born(GroupLog()).write(generation(1, members))
+    topics, away_ms = existing(t=2), log.time_ms + 1_000
+    log.write(generation(2 if is_new else 1, members), after_ms=40_000)
+    log.write(generation(3, {"b": members["b"]}), after_ms=60_000)
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, None, LogPosition(0, 0, 0))
+    topics.brokers.note_leader(GROUP_LOG, 0, -1, None, LogPosition(0, 1, away_ms))
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, None, LogPosition(0, 2, away_ms + 30_000))
+    hint = next(row.hint for row in log.rows(topics) if isinstance(row, MembershipRow) and row.member_id == "a")
+    assert (hint or "").startswith("its coordinator was away until") is is_away
 
 
 def test_what_the_owner_before_committed_is_no_commit_of_the_member_that_left() -> None:
