@@ -1,7 +1,5 @@
 """All benchmarks in turn: ``python -m benchmarks [NAME...]``. Each prints ratios of medians of several runs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

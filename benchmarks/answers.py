@@ -6,8 +6,6 @@ delta-rs writes these rows, in the layout that decoding gives them. Prints a JSO
 clock and of the processor, and the ratio of the processor's to those of the same question to the samples' log files.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

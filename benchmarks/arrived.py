@@ -4,8 +4,6 @@ Prints JSON: bytes of the log, bytes of the rows of ``arrived`` (what the first 
 that the second ones unpack from them for the tables, as Arrow. No Spark runs: what the tasks do is called here.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

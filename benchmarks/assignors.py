@@ -6,8 +6,6 @@ Kafka's own class on the same group, warm, in one Java process; their ratio, and
 included. NAME is an assignor, that of classic groups with ``client-`` before it; without one, all are measured.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

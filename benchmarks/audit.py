@@ -4,8 +4,6 @@ Prints JSON: processor seconds to audit the rebalances (default 10,000) of a con
 partitions, in which members come and go, with the verdicts.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

@@ -4,8 +4,6 @@ The file has Kafka's default layout. ``--share`` of its lines are the coordinato
 figure is the rate, and its ratio to Python's plain loop over the lines of the same file, both in processor time.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import tempfile

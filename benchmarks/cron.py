@@ -10,8 +10,6 @@ folder: ``statements``, by Spark; ``published``, on a working copy that is kept 
 the paths of its tables, so that only Spark opens them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

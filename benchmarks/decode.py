@@ -4,8 +4,6 @@
 real ones of tests/data, repeated.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import statistics

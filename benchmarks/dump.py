@@ -5,8 +5,6 @@ alternating runs; only the second means anything on a machine that has other wor
 the folder with the jars of a Kafka distribution; Java must be on the path.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

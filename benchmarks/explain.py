@@ -4,8 +4,6 @@ Prints JSON: size of the log, seconds to fill the tables, and seconds from the q
 there already. The log is of ``benchmarks.generate``: mostly commits, and rebalances in between.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ project), with the cost of a plain dict update for each record as the reference;
 of 500 members takes for 1,000 rebalances, every subscription and assignment decoded.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -9,8 +9,6 @@ needs an order (a count and a rolling sum), so that what is measured is the way 
 the same states. Prints JSON: for each the seconds of both nights and the most memory of a Python worker, MB.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

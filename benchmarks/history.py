@@ -6,8 +6,6 @@ group of 500 members takes for 1,000 rebalances; and the memory that 1,000,000 r
 row is kept.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import resource

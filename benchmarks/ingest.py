@@ -9,8 +9,6 @@ Steps whose rows go nowhere show where the time of the others goes. Only process
 has other work.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import statistics

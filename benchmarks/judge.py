@@ -6,8 +6,6 @@ they have, from bytes to the rows that Spark takes. All figures are of one run, 
 is the time of a plain Python loop, to compare runs on a machine that has other work.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import sys

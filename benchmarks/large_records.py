@@ -6,8 +6,6 @@ reached, with the default settings, and the processor time. Each size and way ha
 may keep memory of the work before it, so the sizes come in ascending order.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Iterator

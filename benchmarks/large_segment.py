@@ -3,8 +3,6 @@
 The figure is the largest resident size that a Python worker reached: the file is not split, so one reads all of it.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

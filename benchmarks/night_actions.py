@@ -6,8 +6,6 @@ counts jobs, so that a session through Spark Connect could be counted, too. ``--
 catalog, so that only Spark opens them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -7,8 +7,6 @@ the rows of the log from Parquet to Delta, in the same session, and the first ni
 log is generated: commits of consumer groups, and their rebalances. ``--log`` keeps it, and reads it if it is there.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

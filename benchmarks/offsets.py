@@ -6,8 +6,6 @@ twice as fast), by processor time. The rows are synthetic, in Parquet: 2,000 gro
 in a hundred a tombstone.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -4,8 +4,6 @@ Prints JSON: records a second, sorted by Spark and folded by one worker, its row
 worker. The group is a consumer group of 50 members whose current assignments are written again and again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

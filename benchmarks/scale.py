@@ -10,8 +10,6 @@ The figures of each night are kept in ``build/scale.json``: after a night that f
 ``--again`` measures all nights again. Take it on a machine that does nothing else.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

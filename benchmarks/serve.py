@@ -7,8 +7,6 @@ and of the processor: the first time, in which the tables are opened, and the le
 process.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import tempfile

@@ -10,8 +10,6 @@ Prints JSON: records, seconds of the clock and of processors by step, the peak m
 of Spark's tasks their number, the seconds of the longest, and the most rows that one has read.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

@@ -3,8 +3,6 @@
 Segments are written, the truth beside them. Goal: 50,000 records a second.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

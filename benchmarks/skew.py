@@ -4,8 +4,6 @@ The pass over commits and the search for what was read of the log, each with the
 Prints for each: seconds of the clock and of processors, and of the largest task its share of the rows and its seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -5,8 +5,6 @@ project) in the middle of their records and at the end. The reference is Python'
 makes no objects of the states.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -6,8 +6,6 @@ to the line of its rebalance, of a process that follows a folder to which 5,000 
 is a second).
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -1,7 +1,5 @@
 """What Spark's processes take: the memory of its Python workers, and the processor time of them and of the JVM."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Durations as people read them."""
 
-from __future__ import annotations
-
 from typing import Final
 
 LAST_DIGITS: Final = ((1000, 1), (10_000, 100), (3_600_000, 1000), (86_400_000, 60_000))

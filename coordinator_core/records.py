@@ -1,7 +1,5 @@
 """Record types of the coordinator logs, and a decoded record with its log coordinates."""
 
-from __future__ import annotations
-
 from enum import Enum, IntEnum
 from typing import Any, Final, Generic, NamedTuple
 

@@ -1,7 +1,5 @@
 """Whole numbers in text that people and clients write."""
 
-from __future__ import annotations
-
 from typing import Final
 
 LARGEST: Final = (1 << 63) - 1

@@ -14,8 +14,6 @@ writes raises BusyError while another run writes the tables, and DamagedTableErr
 answers warns with IncompleteLogWarning of what the logs lack, and raises InputError where there is no log of groups.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The columns of what the Python API answers beside the tables."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pyarrow as pa

@@ -3,8 +3,6 @@
 Everywhere else a time is a number of milliseconds since the epoch (UTC).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime

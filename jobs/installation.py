@@ -3,8 +3,6 @@
 Whoever asks only for them does not load what checks settings.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ Kafka's client and object stores are given credentials. What is hidden is rememb
 taken out of each message: the errors of libraries repeat URLs and settings.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

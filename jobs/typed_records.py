@@ -10,8 +10,6 @@ The types are final, so that mypy tells those of a union apart by their fields. 
 record has, ``_type``: without it mypy drops from a union each type that has all fields of another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import wrap
@@ -114,8 +112,7 @@ def _module(subject: str, body: list[str]) -> str:
         imports.append(f"from coordinator_core.record_fields.beyond_schema import {bases}")
     if "CoordinatorRecord[" in text:
         imports.append("from coordinator_core.records import CoordinatorRecord")
-    head = [f'"""Fields of the {subject}. {MADE}"""', "", "from __future__ import annotations"]
-    return "\n".join([*head, "", *imports, *body, ""])
+    return "\n".join([f'"""Fields of the {subject}. {MADE}"""', "", *imports, *body, ""])
 
 
 def _records(schemas: Iterable[RecordSchema]) -> Iterator[str]:

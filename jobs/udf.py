@@ -14,8 +14,6 @@ and one struct for each record type: only that of the record itself is not null.
 A night decodes with the same functions (``coordinator_core.wire.batch_decode``), a batch of Arrow at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Files that appear whole under their name, or not at all: a run may be killed, and others may read, at any time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

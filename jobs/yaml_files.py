@@ -1,7 +1,5 @@
 """YAML files that people write: how they are read, and how the first problem in one is reported."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The lines of a recorded ``server.log`` in the layouts in which people have them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Lines that a broker would have written about a recorded log, made of its history: the truth is known of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import cycle

@@ -1,7 +1,5 @@
 """Commands, run in this process as a shell runs them."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -6,8 +6,6 @@ take no constants from the modules that happen to be loaded: the examples of a t
 before it in the same process.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from importlib.util import find_spec

@@ -6,8 +6,6 @@ fills tables below FOLDER with the logs (folders of log partitions), and prints 
 ``tests/data/table_digests.json`` keeps the digests of tables, which ``test_table_digests.py`` compares.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Where the wider tiers find real logs and recorded results; absent on a plain clone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent

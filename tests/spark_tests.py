@@ -4,8 +4,6 @@ pytest-xdist divides tests by their names, in a process that collects none. Its 
 the names of tests, which pytest 9 does not allow any more.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cache

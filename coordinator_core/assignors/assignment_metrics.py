@@ -1,7 +1,5 @@
 """Figures of an assignment: balance, movement and rack locality."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

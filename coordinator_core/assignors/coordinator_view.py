@@ -7,8 +7,6 @@ in the log's order (a member's record, its tombstone, a target, its tombstone, a
 Source: Kafka 4.3.1, TargetAssignmentBuilder and ModernGroup.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

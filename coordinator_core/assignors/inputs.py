@@ -5,8 +5,6 @@ group's leader) iterates over them, because Kafka's assignors break ties by it. 
 from the state of a group; where the order does not matter, any order may be used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -8,8 +8,6 @@ in one round and assigns it again in the next one; the coordinator takes care of
 computes the target runs rounds on their own results until nothing is left to be stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -2,8 +2,6 @@
 one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

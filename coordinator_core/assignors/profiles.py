@@ -1,7 +1,5 @@
 """The behaviour that an assignor reproduces: that of a Kafka release on a Java version, or of a KIP."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from coordinator_core.errors import InputError, UsageError

@@ -1,7 +1,5 @@
 """Every assignor by type of group and by the name that a group's records carry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import chain

@@ -1,7 +1,5 @@
 """The rows that the core makes from the records of groups and topics, and their tables."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import SHARE_PARTITIONS, TABLES, HistoryRow, HistoryTable, SharePartitionRow

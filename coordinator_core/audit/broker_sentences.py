@@ -1,7 +1,5 @@
 """What brokers' application logs, by file and line, and the metadata log say of one rebalance, in plain sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from coordinator_core.audit.folds.absences import absences_within

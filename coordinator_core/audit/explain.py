@@ -1,7 +1,5 @@
 """One rebalance in plain sentences, each with the records that prove it."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The row of ``findings``, and the table of the kinds of findings with their levels and weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple, Self

@@ -1,7 +1,5 @@
 """The row of ``target_audits``: one recorded target assignment, recomputed and judged."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 

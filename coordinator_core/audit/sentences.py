@@ -1,7 +1,5 @@
 """A sentence with its evidence."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.records import LogPosition

@@ -1,7 +1,5 @@
 """Settings that the audit needs and no log contains."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

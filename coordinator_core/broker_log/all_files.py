@@ -8,8 +8,6 @@ The ids of members are unique. A file that names members of these groups, none o
 of another cluster, or of a time that the log does not have: its epochs and generations are other ones.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict

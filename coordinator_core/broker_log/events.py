@@ -1,7 +1,5 @@
 """Events in a broker's application log: what the coordinator said in words of a decision that it took."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 

@@ -2,8 +2,6 @@
 the other, or one that was cut. A text belongs to the nearest object or array around it that has a time.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator

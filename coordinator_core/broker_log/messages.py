@@ -5,8 +5,6 @@ whatever follows. One that ends with a value ends where the layout's tail begins
 show: ``coordinator_core.broker_log.lines``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Times in the lines of application logs: as written, in milliseconds as far as the line has a zone, and how exact."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime

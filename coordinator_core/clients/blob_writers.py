@@ -5,8 +5,6 @@ One writer is a client, or a range of its releases that writes alike. A version 
 is that of KIP-429 (1), KIP-792 (2) and KIP-881 (3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple

@@ -4,8 +4,6 @@ What each client writes is data: see ``blob_writers``. What a blob proves is a s
 Several blobs of one member prove the writers that all of them have in common. ``decide`` turns that into clients.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache

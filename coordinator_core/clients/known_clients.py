@@ -4,8 +4,6 @@ them cannot work together in one classic group: who leads, who is a member, and 
 Mixtures were seen on a broker, and read from the clients' sources.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

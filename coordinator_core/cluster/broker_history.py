@@ -3,8 +3,6 @@
 A broker is away while it is fenced or unregistered: other brokers do not name it to clients (KIP-631).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass

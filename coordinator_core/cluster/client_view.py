@@ -5,8 +5,6 @@ one is to a client a node without a rack, which the assignors of a classic group
 of groups with epochs know the racks of all registered brokers; ``TopicHistory`` has these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace

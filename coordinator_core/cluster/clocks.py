@@ -6,8 +6,6 @@ log, topic id), that decides. Elsewhere times of the two logs are compared with 
 have come before or after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final

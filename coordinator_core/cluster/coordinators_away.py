@@ -6,8 +6,6 @@ there is no such time: a broker that failed is fenced once its session has expir
 leaders then.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

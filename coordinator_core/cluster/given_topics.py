@@ -1,7 +1,5 @@
 """What was given of the topics, beside the logs of groups: over which times they are known, and what is missing."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc

@@ -4,8 +4,6 @@ Consumer, share and streams groups store the hash of their subscribed topics in 
 over little-endian bytes, kept as a signed int64.
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ The records of one batch become visible together, as brokers see them. The recor
 become visible when it ends, or not at all if it is aborted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial

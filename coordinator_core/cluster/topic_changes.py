@@ -1,7 +1,5 @@
 """What a history of topics is made of: changes of a topic, the intervals between them, and gaps of the source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Topic history from lists of topics that were made at some moments (rows of JSON or Parquet)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A map that remembers its past: thousands of versions share all entries that did not change."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar

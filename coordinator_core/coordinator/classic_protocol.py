@@ -1,7 +1,5 @@
 """The classic protocol's requests, served by the type of group that there is."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.classic import leave as leaving
 from coordinator_core.coordinator.classic import rebalance, responses, validation
 from coordinator_core.coordinator.classic.group import LiveClassicGroup

@@ -5,8 +5,6 @@ operation wrote, with the same ``apply`` that replays a log; what no record hold
 The behaviour is that of Kafka 4.3.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any, Concatenate, ParamSpec

@@ -1,7 +1,5 @@
 """A coordinator's responses to ListGroups and to the describe requests of each type of group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import partial

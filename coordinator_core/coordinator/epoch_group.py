@@ -1,7 +1,5 @@
 """What groups with epochs (consumer, share, streams) have in common in their coordinator's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar

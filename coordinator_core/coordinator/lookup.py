@@ -1,7 +1,5 @@
 """Lookups for requests to groups with epochs, and the refusals that all types of groups share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """The timers of members that all types of groups with epochs have: their keys, and what is expected within them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, TypeVar

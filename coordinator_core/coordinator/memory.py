@@ -10,8 +10,6 @@
 Soft state is lost when a coordinator moves; ``follow`` rebuilds from the log all that follows from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """OffsetCommit and TxnOffsetCommit: which members may commit, and what is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from coordinator_core.coordinator.classic import rebalance

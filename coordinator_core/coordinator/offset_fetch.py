@@ -1,7 +1,5 @@
 """OffsetFetch and OffsetDelete, and the removal of offsets that are no longer needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 

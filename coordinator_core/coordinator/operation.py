@@ -1,7 +1,5 @@
 """One operation of the coordinator: its input, and what it collects to be written, answered and armed."""
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

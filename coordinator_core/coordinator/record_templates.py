@@ -1,7 +1,5 @@
 """Records that a coordinator is about to write, as far as the groups with epochs (consumer, share, streams) agree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from typing_extensions import TypeVar

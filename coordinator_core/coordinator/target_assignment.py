@@ -1,7 +1,5 @@
 """Computing and writing a target, as far as all groups with epochs (consumer, share, streams) do it in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 

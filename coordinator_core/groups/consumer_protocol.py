@@ -1,7 +1,5 @@
 """The consumer protocol inside the classic one: subscriptions and assignments of members that speak JoinGroup."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

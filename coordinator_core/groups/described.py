@@ -4,8 +4,6 @@ The functions that describe a group of each type return these; the schemas of th
 them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 

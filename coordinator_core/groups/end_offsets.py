@@ -1,7 +1,5 @@
 """End offsets of data partitions, as snapshots show them, and how far a committed offset is behind one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 

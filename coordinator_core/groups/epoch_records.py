@@ -1,7 +1,5 @@
 """Types of the records that consumer, share and streams groups have in common, each type of group its own."""
 
-from __future__ import annotations
-
 from coordinator_core.record_fields import consumer_group as consumer
 from coordinator_core.record_fields import share_group as share
 from coordinator_core.record_fields import streams_group as streams

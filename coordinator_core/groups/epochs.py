@@ -1,7 +1,5 @@
 """What the groups with epochs (consumer, share, streams) have in common: epochs, members and targets."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A group of any type under one id: its type may change, and it may be deleted and created again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple

@@ -1,7 +1,5 @@
 """The types that a group can have."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

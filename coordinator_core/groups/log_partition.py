@@ -1,7 +1,5 @@
 """In which partition of its log something lies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd, isqrt
 from typing import Any, Final

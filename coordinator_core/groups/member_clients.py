@@ -1,7 +1,5 @@
 """The client libraries of a group's members at a moment, told from what the group's records say of them then."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import reduce
 

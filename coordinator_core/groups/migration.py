@@ -6,8 +6,6 @@ on KIP-848 (migration to the new protocol). Brokers up to 4.4 convert a group wi
 and have no Connect groups on KIP-848 at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from coordinator_core.cluster.snapshot_settings import int_setting

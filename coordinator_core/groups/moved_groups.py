@@ -5,8 +5,6 @@ its newest segment, only the other log tells that the group may have gone. Its n
 generation becomes the group epoch, the epoch of the last target the next generation, and both only grow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby

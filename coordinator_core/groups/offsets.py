@@ -1,7 +1,5 @@
 """Committed offsets: the latest of each group and partition; those of open transactions are kept separately."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The owners of the partitions of a topic, and of connectors and their tasks, in groups of every type."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Assigned partitions as Kafka's Admin client prints them: ``topic-partition``, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

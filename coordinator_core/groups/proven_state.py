@@ -1,7 +1,5 @@
 """The part of a group's state that the log proves at a moment; the rest is taken out of the state, and named."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace

@@ -2,8 +2,6 @@
 own RE2.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from functools import lru_cache

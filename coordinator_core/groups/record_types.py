@@ -1,7 +1,5 @@
 """The record types that the groups with epochs have in common, for each type of group."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.groups.group_type import GroupType

@@ -4,8 +4,6 @@ Sources are the KIPs; where no KIP states a rule, Kafka's own code ("4.3.1", fro
 Connect groups the proposal of Connect on KIP-848.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final, Self
 

@@ -4,8 +4,6 @@ Brokers move a value into their bounds without a word (KIP-848, KIP-932, KIP-107
 ``max...``), so that what an administrator set, perhaps before the bounds changed, is not what holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The state of the coordinator of one log partition: its groups and their offsets, folded from the partition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from coordinator_core.groups.group import Group

@@ -6,8 +6,6 @@ a topic removed it. The coordinator before (GroupMetadataManager.cleanupGroupMet
 group of generation 0 has none in the log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from coordinator_core.cluster.snapshot_settings import FIRST_OF_4_0

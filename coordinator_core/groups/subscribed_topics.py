@@ -1,7 +1,5 @@
 """Topics as brokers recorded them with a group: of consumer groups before 4.1 (type 4), of KIP-1071 (type 18)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Contradictions between a log and its protocol, as data: nothing here is an exception."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 

@@ -2,8 +2,6 @@
 of a broker that was down may join again, and wait for it.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS

@@ -1,7 +1,5 @@
 """Why a group rebalanced: the change that one record makes, as ``Cause``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum

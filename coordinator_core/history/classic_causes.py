@@ -1,7 +1,5 @@
 """Why a classic group has a new generation: what its members asked for and were assigned, before and after."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet

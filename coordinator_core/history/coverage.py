@@ -1,7 +1,5 @@
 """The offsets of a log that a dump contains: what is between two records is known only if no offset is missing."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple

@@ -4,8 +4,6 @@ A new group epoch opens a rebalance, the epoch of the target assignment shows th
 member to reach it completes the rebalance; another group epoch supersedes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple

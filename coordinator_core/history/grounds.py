@@ -11,8 +11,6 @@ by themselves are few, and a test names each with its reason. Log files and tabl
 - ``history.knowledge.Knowledge`` says it in the words of a warning.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 UNREADABLE: Final = "cannot be decoded"

@@ -2,8 +2,6 @@
 express differently, in one form for all of them (``EpochKind``): history and rules read it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet

@@ -3,8 +3,6 @@
 A run continues with what the run before left open: feeding a log piece by piece gives the rows of one pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 

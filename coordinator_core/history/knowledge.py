@@ -7,8 +7,6 @@ logs of groups or end before them, or lack records. The offsets and deliveries o
 the share state log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

@@ -5,8 +5,6 @@ commits sends heartbeats, too. So a member that committed shortly before it was 
 session timeout: it left, or a request removed it. The reverse proves nothing: an idle consumer does not commit.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.clients.known_clients import LEAVES_IF_NOT_POLLED

@@ -21,8 +21,6 @@ that is away writes nothing: only the time counts over which the metadata log sh
 A snapshot of the cluster that shows a higher end offset proves it for any group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """What is still open in a group's history: an epoch, a rebalance and memberships, and the rows that they become."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 

@@ -13,8 +13,6 @@ With a rack (client.rack) it watches the racks of the topics' replicas, too, as 
 that goes takes its rack away, and brings it back when it comes (KIP-881, since 3.5; librdkafka as well).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 

@@ -5,8 +5,6 @@ of type ``LogPosition`` are the records that prove the row. All times are in mil
 in milliseconds.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 

@@ -2,8 +2,6 @@
 the group can have taken records, by the metadata log (KIP-1191).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Whether a metadata log is of the cluster of the groups: it has the topics that their records name, or lacks them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 

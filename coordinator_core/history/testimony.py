@@ -9,8 +9,6 @@ removed too, which nothing shows: a key without a record is taken to be absent. 
 replaced, nothing makes up for them.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast

@@ -1,7 +1,5 @@
 """What targets are computed from besides members: topics as a group sees them, regexes, the topology, share state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 

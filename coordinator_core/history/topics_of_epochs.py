@@ -2,8 +2,6 @@
 what members have, for the rows of assignments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple

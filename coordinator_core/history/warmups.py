@@ -1,7 +1,5 @@
 """Warm-up tasks that caught up, as causes of epochs (KIP-1071): they open one without a record that says so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ no record says that a worker is asked to stop work. That follows from its target
 acknowledges it.
 """
 
-from __future__ import annotations
-
 from coordinator_core.clients.known_clients import ONLY_JAVA
 from coordinator_core.durations import duration
 from coordinator_core.groups.connect.describe import (

@@ -4,8 +4,6 @@ Sources: Java SE's String.hashCode and record hashing; Kafka's Uuid, TopicPartit
 All hash codes are returned as signed 32-bit numbers, as Java prints them.
 """
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

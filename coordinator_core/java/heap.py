@@ -1,7 +1,5 @@
 """java.util.PriorityQueue, whose binary heap decides the order of elements that compare as equal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 

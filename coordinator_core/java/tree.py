@@ -4,8 +4,6 @@ A bin is a red-black tree for lookups and a chain that iteration follows. Iterat
 is chained right behind its parent in the tree, and after each change the root moves to the front of the chain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """What a decoded record holds besides the fields of its schema."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 

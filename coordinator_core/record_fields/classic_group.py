@@ -1,7 +1,5 @@
 """Fields of the classic group records. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields

@@ -1,7 +1,5 @@
 """Fields of the requests to the coordinator. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
 
-from __future__ import annotations
-
 from typing import TypedDict, final
 
 

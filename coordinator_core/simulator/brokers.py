@@ -1,7 +1,5 @@
 """The brokers of a cluster and the partitions they lead, as the controller records them (KRaft, KIP-631)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -4,8 +4,6 @@ It does not come from the records, except that they show when an epoch opens: cl
 coordinator's state shows who is in a group. Rows are plain data for JSON.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The course of one group: its clients start, and then the events of its script follow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

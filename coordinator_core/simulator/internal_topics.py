@@ -1,7 +1,5 @@
 """The topologies of simulated streams groups (KIP-1071), and the internal topics that brokers create for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from coordinator_core.records import Fields

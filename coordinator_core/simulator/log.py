@@ -1,7 +1,5 @@
 """The log of one partition: what its coordinator writes and its members commit, put together as record batches."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Times are whole milliseconds from the scenario's start; a file writes them as ``
 ``1d``, or as a plain number of milliseconds.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Only changes are simulated. Heartbeats of a member at its target would change no
 timer set aside, until something happens to its group. Times are milliseconds since the epoch.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What share groups did, as the simulation of their state needs it: share partitions, and which member had which."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """One share partition of a simulation: members fetch and acknowledge records, and its leader has the state written."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

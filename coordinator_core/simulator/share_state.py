@@ -4,8 +4,6 @@ The key of a share partition decides about its log partition, so its group may b
 therefore simulated again for each partition of this log; that is possible because groups do not depend on each other.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 

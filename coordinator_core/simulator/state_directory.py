@@ -1,7 +1,5 @@
 """The state of tasks on the disk of a simulated Streams process, and how far it is restored (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Both follow from scenario and seed alone: every coordinator of the cluster sees the same topics at the same time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A broker answers it before a client has logged in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 

@@ -6,8 +6,6 @@ unsigned int16 an int32 (Spark has no unsigned types). Every struct that can car
 newer or damaged writer left something there.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 

@@ -5,8 +5,6 @@ unusual (an error, a newer version, an unknown tagged field, trailing bytes, a v
 agree. It also decodes record types with few rows, for which columns are not faster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial

@@ -6,8 +6,6 @@ without knowing which format comes next: offset (8), length of what follows (4),
 magic (1).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from enum import Enum

@@ -4,8 +4,6 @@ Record batch v2 (KIP-98): after the header, records that are prefixed with their
 the whole run of records is compressed. Message formats v0 and v1 (KIP-31, KIP-32): see ``legacy_messages``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

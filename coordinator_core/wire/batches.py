@@ -5,8 +5,6 @@ Both read through a ``read_at(position, size)`` callable in bounded memory, star
 records come as Damage in between, and reading continues behind them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

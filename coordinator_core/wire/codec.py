@@ -4,8 +4,6 @@ A reader takes ``(data, position)`` and returns ``(value, next position)``; a wr
 closures, made once for each layout.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final

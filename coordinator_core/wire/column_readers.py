@@ -4,8 +4,6 @@ Elements of varying size are found by walking: the first elements of all rows, t
 elements that were found are then read together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Final, Protocol

@@ -5,8 +5,6 @@ also write one raw block, or snappy's own framing. Kafka's lz4 is the LZ4 frame 
 header checksum was computed over the wrong bytes (KAFKA-3160), which we accept there.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from typing import Any

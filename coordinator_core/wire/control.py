@@ -1,7 +1,5 @@
 """Control records: transaction markers (KIP-98) and the records of the KRaft log (KIP-595, KIP-630, KIP-853)."""
 
-from __future__ import annotations
-
 import struct
 from typing import NamedTuple
 

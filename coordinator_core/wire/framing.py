@@ -4,8 +4,6 @@ Nothing here opens a file. A segment is a ``read_at(position, size)`` and its le
 time, so memory does not depend on the segment's size.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

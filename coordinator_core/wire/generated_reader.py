@@ -5,8 +5,6 @@ struct and compiled. That function takes only bytes in which every length fits; 
 reader of ``codec`` reads the same bytes again: it returns the value, or raises the error that names field and position.
 """
 
-from __future__ import annotations
-
 import struct
 from functools import lru_cache
 from itertools import groupby

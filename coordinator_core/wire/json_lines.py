@@ -5,8 +5,6 @@ the same text. Rows are those of ``log_columns.LOG_COLUMNS``. Keys and values ar
 does not decode is printed with the reason and its bytes in base64.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -5,8 +5,6 @@ as Kafka cannot distinguish it from an absent one. Bytes that no schema describe
 (tag to base64) and ``_trailingBytes`` (base64).
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable

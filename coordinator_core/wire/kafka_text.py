@@ -6,8 +6,6 @@ and ``record_line`` are those of ``kafka-dump-log`` with ``--offsets-decoder``, 
 and ``printed_value`` make keys and values from the JSON in such lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

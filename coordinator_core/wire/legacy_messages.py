@@ -6,8 +6,6 @@ v0 the inner messages carry their offsets, in v1 offsets relative to the first (
 LogAppendTime gives its timestamp to all messages inside (KIP-32).
 """
 
-from __future__ import annotations
-
 import struct
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The columns of a log as Arrow: one row per record, with everything that its batch says about it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

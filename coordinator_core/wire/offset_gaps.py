@@ -14,8 +14,6 @@ end of each transaction in a log partition. There a hole of at most as many offs
 before it may be such records, and is not lost.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from enum import StrEnum
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 All readers take ``(data, position)`` and return ``(value, next position)``; errors name the byte position.
 """
 
-from __future__ import annotations
-
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error

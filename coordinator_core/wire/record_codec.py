@@ -5,8 +5,6 @@ Coordinator logs: key and value each begin with an int16, the record type in the
 record type, version (KIP-631).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple

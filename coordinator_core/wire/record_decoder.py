@@ -1,7 +1,5 @@
 """Records of one kind of log, from their bytes to the form that replay takes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.errors import DecodeError

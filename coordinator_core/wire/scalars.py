@@ -1,7 +1,5 @@
 """Fixed-width values of many rows, from big-endian bytes to Arrow."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

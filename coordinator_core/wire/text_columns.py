@@ -6,8 +6,6 @@ joining is done once for many rows. The rest is joined in one pass: the words of
 Arrow takes those of the first row, of the second, and so on, which gives the text as it will be written.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence

@@ -6,8 +6,6 @@ fencing), never lower. Compaction keeps a marker as long as data of its transact
 compaction has emptied still ends a transaction, but no longer says how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ record of a higher epoch at or before its offset, or one of a lower epoch at or 
 that went before the others had it, and the broker cuts it off once it follows the new leader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ into its state. Both were before the record was written. A client of OffsetCommi
 record that only names a static member's new id repeats the time of the state before: the order of the log tells these.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

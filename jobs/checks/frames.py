@@ -5,8 +5,6 @@ answers to questions about several of them, as rows: what refers to a row that i
 compares with those before it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

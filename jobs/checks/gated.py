@@ -1,7 +1,5 @@
 """The measures that count only what a gate counts: broken rules, verdicts and findings that are new or go on."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final

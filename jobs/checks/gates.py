@@ -1,7 +1,5 @@
 """What a gate counts: what is new or goes on, and is not accepted. Every gate asks here."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Sequence

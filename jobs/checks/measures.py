@@ -1,7 +1,5 @@
 """The measures that the checks test: a few numbers for each cluster, from sums that the tables give."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The Great Expectations project of the checks: ``conf/gx``, bound to the tables at one location."""
 
-from __future__ import annotations
-
 import json
 import re
 import uuid

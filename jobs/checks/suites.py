@@ -5,8 +5,6 @@ suites say of tables of results, and all that a user adds, Great Expectations ju
 Measures of tables that have not changed since the last checks are kept as a note of ``check_results``.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

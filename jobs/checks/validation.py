@@ -1,7 +1,5 @@
 """Runs the validation definitions of a Great Expectations project and the actions of its checkpoints."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command line: a table of commands. A command is imported only when it runs, so ``--help`` is fast."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from functools import partial

@@ -1,7 +1,5 @@
 """A quick start of Arrow for commands that answer one question."""
 
-from __future__ import annotations
-
 import sys
 
 import pyarrow as pa

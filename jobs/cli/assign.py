@@ -1,7 +1,5 @@
 """``assign`` and ``compare``: run Kafka's assignors on groups given as JSON lines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import asdict

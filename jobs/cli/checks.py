@@ -1,7 +1,5 @@
 """``checks``: the data-quality checks of the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import chain

@@ -1,7 +1,5 @@
 """``commits``: the steps of the committed offsets of a group: forward, set back, reset, removed; by whom and why."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

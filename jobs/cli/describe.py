@@ -1,7 +1,5 @@
 """What groups were at a moment, from logs or the tables: ``groups``, ``describe``, ``offsets`` and ``owners``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice

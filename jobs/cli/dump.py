@@ -1,7 +1,5 @@
 """``dump``: print the records of log segments, without Spark."""
 
-from __future__ import annotations
-
 import sys
 from base64 import b64encode
 from collections import deque

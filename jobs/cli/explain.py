@@ -1,7 +1,5 @@
 """``explain``: one rebalance in sentences."""
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import typer

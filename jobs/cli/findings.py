@@ -1,7 +1,5 @@
 """``findings``: what an operator should look at."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What commands say where the logs do not prove all that they are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from coordinator_core.errors import InputError

@@ -1,7 +1,5 @@
 """What a gate looked at, in the forms that CI systems read: JUnit XML, and annotations of GitHub Actions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple

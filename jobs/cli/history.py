@@ -1,7 +1,5 @@
 """The history of groups, from log files or the tables: ``history`` and ``rebalances``."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile

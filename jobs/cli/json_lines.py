@@ -1,7 +1,5 @@
 """JSON lines from a file (optionally gzipped) or from standard input: cases and traces."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """``--keep``: a log becomes tables, which are asked, and of which the next question adds only what is new."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -4,8 +4,6 @@ Null: the log does not say, or the line has nothing of the kind. Times are in IS
 has milliseconds since 1970.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from coordinator_core.coordinator.traces.compare import Difference

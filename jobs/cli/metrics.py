@@ -1,7 +1,5 @@
 """``metrics``: what the log says about groups, for Prometheus."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """``nightly``: one run of all steps on everything that is new."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Options that several commands share, and the parsing of their values."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import inspect

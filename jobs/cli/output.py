@@ -4,8 +4,6 @@ Tables are made to fit a terminal: what all rows share is said once, times and i
 Elsewhere nothing is shortened, and not filled up: there is a tab between two columns.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """``owners``: which member had a partition, a connector or a task, now, at a moment, or over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Annotated

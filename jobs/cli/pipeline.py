@@ -1,7 +1,5 @@
 """``ingest``, ``decode``, ``replay`` and ``tables``: the Spark jobs that fill the tables, and a list of the tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,7 +1,5 @@
 """A described group as tables for people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from coordinator_core.clients.known_clients import ClientCertainty, count_text

@@ -1,7 +1,5 @@
 """A rebalance in a few words: its epochs, why it happened, how long it took, and what it moved."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """``rebuild``: make damaged tables again."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``report``: one HTML page, and its data as JSON."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """``schema``: what each command prints with ``--json``, and its JSON Schema, made from the types of the lines."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import types

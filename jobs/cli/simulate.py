@@ -1,7 +1,5 @@
 """``simulate``: logs of a simulated cluster, with ground truth."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from enum import StrEnum

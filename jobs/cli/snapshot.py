@@ -1,7 +1,5 @@
 """``snapshot``: topics and end offsets of a running cluster, as a file."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from pathlib import Path

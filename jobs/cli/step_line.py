@@ -1,7 +1,5 @@
 """The line of a terminal that shows what runs: a spinner, the step, records, how long it has run, what is left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 

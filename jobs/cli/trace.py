@@ -1,7 +1,5 @@
 """``trace``: compare the coordinator model with a recorded coordinator."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``trend``: what each night found, from the tables."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

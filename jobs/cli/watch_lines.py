@@ -1,7 +1,5 @@
 """The lines of ``watch``: one for an event, or one JSON object."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_core.audit.explain import explain

@@ -1,7 +1,5 @@
 """``whatif``: a group's history replayed with another assignor or setting, and compared with what happened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Final
 

@@ -3,8 +3,6 @@
 A test compares the pages in the repository with the output of this module.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Its sources are ``docs/coverage.yaml``, for the limits ``docs/limits.yaml``, and
 ``docs/kafka_tests.yaml``. Tests check that each test and each command in them exists.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal

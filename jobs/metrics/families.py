@@ -9,8 +9,6 @@ Sources: KIP-848, KIP-932 and KIP-1071, section "Broker Metrics"; of classic gro
 The Connect documents leave metrics for later, and have the type of a group only.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

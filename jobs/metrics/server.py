@@ -1,7 +1,5 @@
 """Metrics served for Prometheus over HTTP, made when they are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """What is taken in with logs and is none: application logs of brokers, and snapshots of the cluster."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from jobs.pipeline import broker_logs, snapshots

@@ -4,8 +4,6 @@ The zone follows from lines whose record is known, so it is found once the recor
 may come nights after its line: lines without one are looked at again.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b

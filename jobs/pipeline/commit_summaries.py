@@ -7,8 +7,6 @@ of a commit that was counted. All rows of a cluster change in one commit of the 
 repeated.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Final

@@ -5,8 +5,6 @@ dumps of it; then the rows that are new are known, and the second time they are 
 since it was taken in is read from where the tables end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple

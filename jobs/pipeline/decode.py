@@ -5,8 +5,6 @@ already is merged into their decoded rows here. Then the counts of the run must 
 the summaries of commits are continued.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import pyarrow as pa

@@ -5,8 +5,6 @@ Input batches have the columns of ``log_records``, with all keys and values. Eac
 keeps the bytes only where no row of the other tables gives them back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 

@@ -7,8 +7,6 @@ has noted that what was made of it holds until a time which their log has reache
 groups once a threshold, the software, a line of a broker's log or what surrounds the groups (``SharedFacts``) changes.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 from collections import defaultdict

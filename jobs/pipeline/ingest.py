@@ -11,8 +11,6 @@ end, so that a file is the one that was taken in, and has grown, if its first ba
 where they were and have the records that they had. Anything else is for ``compared``, which looks at every record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeVar

@@ -3,8 +3,6 @@
 ``jobs.relations.lag`` computes it. Rows at times before anything new are kept.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.records import GROUP_LOG

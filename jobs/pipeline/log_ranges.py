@@ -4,8 +4,6 @@ A range has no gap. So the table is small where the log is whole, and steps that
 log again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

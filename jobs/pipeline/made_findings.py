@@ -1,7 +1,5 @@
 """The findings of groups and of clusters, as this process makes them, with what the report has of each group."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Maintenance of the tables: delete old values of the log, merge small files, delete files no longer needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial

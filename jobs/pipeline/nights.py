@@ -2,8 +2,6 @@
 it: small questions to the tables that are there.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

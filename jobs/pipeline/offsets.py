@@ -1,7 +1,5 @@
 """Fill ``group_offsets``: the offsets of groups as of the newest run, with their lag."""
 
-from __future__ import annotations
-
 from jobs.pipeline import commit_summaries
 from jobs.pipeline.runs import newest_run, newest_runs
 from jobs.relations.offsets import ROWS, WITH_ENDS, WITHOUT_ENDS

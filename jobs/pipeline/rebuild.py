@@ -10,8 +10,6 @@ name. What a table is made from decides what goes with it:
 - committed offsets, checks and steps of earlier runs are not made again: they stay in the table that is set aside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path

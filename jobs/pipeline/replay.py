@@ -16,8 +16,6 @@ A share group is replayed twice: its records of the coordinator log, and its rec
 of its share partitions is in one partition of the log. Both are rebuilt together.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import fields

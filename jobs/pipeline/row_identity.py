@@ -4,8 +4,6 @@ It is computed from Arrow batches in Python, in whichever process has the row ne
 one that decodes what Spark has read. Only rows that are compared with others before they are decoded pass Python twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

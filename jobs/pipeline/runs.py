@@ -4,8 +4,6 @@ Its rows can be derived from the tables at any time, so a run that was killed be
 for by the next one.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

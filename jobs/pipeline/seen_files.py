@@ -1,7 +1,5 @@
 """The local dump files that were ingested before, so that a nightly run reads only new and changed ones."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable
 from pathlib import Path

@@ -9,8 +9,6 @@ offsets of a time that the log reaches: they give the lag. The second one is lat
 holds for the time between.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

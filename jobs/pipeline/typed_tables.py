@@ -4,8 +4,6 @@
 of a run that was killed, and are deleted before the next one, which takes the dump in again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -2,8 +2,6 @@
 steps of its committed offsets, the same from log files and from tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 

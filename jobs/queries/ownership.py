@@ -1,7 +1,5 @@
 """Which intervals of ownership belong to a topic or connector, and which of them hold at a moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Lines of brokers' application logs from the tables; ``queries.from_logs.brokers`` reads the same from files."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """The commits of one group from the tables, joined to runs by the reader of the tables."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Final
 

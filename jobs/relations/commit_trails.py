@@ -1,7 +1,5 @@
 """Some of the commits of each partition over time, from the tables: as ``TrailFold`` keeps them from log files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The commits that hold, in the order in which they do, as SQL for every reader of the tables."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome

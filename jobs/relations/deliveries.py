@@ -2,8 +2,6 @@
 of one group's rows in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -15,8 +15,6 @@ Compaction leaves holes, and so does missing data. What tells them apart, in thi
 ``coordinator_core.wire.offset_gaps`` finds the same in segment files.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias

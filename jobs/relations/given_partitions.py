@@ -1,7 +1,5 @@
 """Which partitions of the coordinator logs the dumps had, empty ones included, and how many are absent; from tables."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping

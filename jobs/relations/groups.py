@@ -4,8 +4,6 @@ In this process the rows of a group are merged from one query a kind, sorted by 
 together itself, in ``jobs.pipeline.findings``. Both make a history of them with ``gathered``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge

@@ -1,7 +1,5 @@
 """What the logs in the tables lack, as seen from their end: answers and reports from tables ask here."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from coordinator_core.history.knowledge import Knowledge

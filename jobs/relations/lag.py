@@ -4,8 +4,6 @@ One text finds for each group, partition and moment the last commits before it. 
 the functions of the core that judge them from log files (``coordinator_core.audit.offsets.burrow``).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice

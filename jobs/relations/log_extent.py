@@ -1,7 +1,5 @@
 """Which part of a log partition the tables hold at a moment: leader epochs, end, and what is missing."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Most log partitions end where the metadata log does, or have no group that was a
 is read.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -2,8 +2,6 @@
 that brought them, and nights that lacked records which a later one has.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

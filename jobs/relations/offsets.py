@@ -5,8 +5,6 @@ Commits of a dump that has no offsets cannot be ordered and are left out, as are
 by a consumer does not show transactions: the ``outcome`` of its commits is unknown, and they count as committed.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS

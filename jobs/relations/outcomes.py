@@ -6,8 +6,6 @@ dump cannot show control records there, the true marker may have been among it: 
 epoch is that of the data or higher, or it is not theirs.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome

@@ -1,7 +1,5 @@
 """Positions in a log as tables have them."""
 
-from __future__ import annotations
-
 from coordinator_core.records import LogPosition
 
 

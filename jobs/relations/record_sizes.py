@@ -1,7 +1,5 @@
 """The largest records and batches of each group; ``audit.folds.group_folds`` finds the same in a log."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.wire.batch_format import HEADER_SIZE

@@ -2,8 +2,6 @@
 again, as their stored state or their rows rest on less than is known now.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Final
 

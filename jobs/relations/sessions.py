@@ -2,8 +2,6 @@
 ids, members that were lost as their coordinator was away, the lives of its groups, and for how long these had members.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMember

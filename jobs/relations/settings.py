@@ -1,7 +1,5 @@
 """What the snapshots in the tables show of settings and features; ``snapshot_files`` reads the same from files."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from coordinator_core.cluster.snapshot_settings import (

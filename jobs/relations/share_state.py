@@ -1,7 +1,5 @@
 """What was given of the share state log, from the tables; ``queries.from_logs`` finds the same in files."""
 
-from __future__ import annotations
-
 from coordinator_core.history.knowledge import GivenShareState
 from coordinator_core.history.topic_inputs import SharePhase
 from coordinator_core.records import SHARE_LOG

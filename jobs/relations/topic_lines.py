@@ -1,7 +1,5 @@
 """The history of topics in lines of brokers' application logs, where the tables have no metadata log."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Final
 

@@ -4,8 +4,6 @@ It is small. Where the beginning of the metadata log is not there, it begins wit
 place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple

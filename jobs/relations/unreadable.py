@@ -1,7 +1,5 @@
 """Records of groups that cannot be decoded, from the tables: of which group and key each is, if its key tells."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 

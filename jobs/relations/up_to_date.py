@@ -1,7 +1,5 @@
 """Whether a table that was made from the log knows all of the log: a night may have ended before it was continued."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.records import GROUP_LOG

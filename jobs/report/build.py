@@ -1,7 +1,5 @@
 """Build the report from the histories of groups, one group at a time."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial

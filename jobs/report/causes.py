@@ -1,7 +1,5 @@
 """Who and what caused the rebalances of a group."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Which parts of the logs were read: the basis of everything else in the report."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest

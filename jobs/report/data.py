@@ -3,8 +3,6 @@
 Lists have a maximum length. If a list is cut, another field has the total number.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow

@@ -1,7 +1,5 @@
 """One group's part of the report, from the rows of its history."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Lag over time for the report: from the table ``lag_history``, or from points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter

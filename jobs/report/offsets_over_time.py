@@ -1,7 +1,5 @@
 """The commits of a group over time, as a page has them: few enough, and none beside records that are missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter

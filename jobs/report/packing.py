@@ -3,8 +3,6 @@
 Rows of named fields are written as lists, and the names of the fields once: that halves the page.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

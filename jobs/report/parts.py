@@ -1,7 +1,5 @@
 """One group's part of a report, made of its history; kept from one night to the next as texts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The report as one self-contained HTML page, and as JSON."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime

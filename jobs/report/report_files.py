@@ -1,7 +1,5 @@
 """What is known of a report by its files alone: nothing is imported that makes one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The report from the tables: histories from the history tables, coverage from the ranges that were read."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from heapq import nlargest

@@ -1,7 +1,5 @@
 """The worst rebalance: what a reader should see first."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.history.rows import RebalanceRow

@@ -1,7 +1,5 @@
 """Answers of the page from the tables: each is a query of the rows that it shows, and nothing else is read."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

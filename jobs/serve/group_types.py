@@ -1,7 +1,5 @@
 """Which groups there are, and of which type each is now: most have an epoch that is open."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from jobs.tables.reader import MOST_LISTED, TableReader, Value

@@ -1,7 +1,5 @@
 """Rows of a watch for pages that follow: as events that the server sends (text/event-stream)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager

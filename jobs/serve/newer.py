@@ -1,7 +1,5 @@
 """What a watch has read beyond the place that answers: of a group that is asked for, both are one history."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The committed offsets and the settings of a group at a moment, from either place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from coordinator_core.errors import InputError

@@ -1,7 +1,5 @@
 """What the page is answered, beside the data of the report. Times are in milliseconds since the epoch."""
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 

@@ -1,7 +1,5 @@
 """The addresses of the page and their answers. Nothing of a request names a file: pages and scripts are in memory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol

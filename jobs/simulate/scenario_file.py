@@ -1,7 +1,5 @@
 """Scenario files: YAML, read into the model of the simulator; problems are reported in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args

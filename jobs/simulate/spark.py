@@ -1,7 +1,5 @@
 """Simulation as a Spark job: one task for each log partition, which writes its own files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final

@@ -13,8 +13,6 @@ The last segment of a log is never cleaned: no record is gone between its end an
 indexes hold proves nothing: in a copy of a broker that runs they may be later than their segment.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ only from its beginning: with thousands of members, each of them would unpack al
 was cut, what is before the cut is there.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

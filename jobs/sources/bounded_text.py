@@ -4,8 +4,6 @@ A file of a few kilobytes may unpack to gigabytes, one line may be the whole fil
 deeply, or be a number so long, that reading it ends in an error of Python or not at all.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Warnings about the records of one log, bounded: the first of each cause in full, the rest as a number."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -4,8 +4,6 @@ librdkafka has no call for it. It takes one request, which brokers answer before
 only the TLS settings of librdkafka matter.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ Files may be rotated, compressed, and of several brokers; a line that two files 
 blocks, and only the lines with the coordinator's own prefix are looked at.
 """
 
-from __future__ import annotations
-
 import codecs
 import glob
 import json

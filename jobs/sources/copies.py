@@ -1,7 +1,5 @@
 """Copies of a log partition that several brokers have, or one broker at several times: without what no leader kept."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

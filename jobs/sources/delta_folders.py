@@ -1,7 +1,5 @@
 """Delta tables among folders and files: their Parquet files are not all part of them, which their logs alone tell."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arrow batches with the columns ``tables.log.DUMPED``, for all sources."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol

@@ -1,7 +1,5 @@
 """Snapshots of end offsets, from JSON lines, Parquet or what Kafka's tools print; Spark: ``spark_end_offsets``."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Brokers keep other files beside segments, and people give files of every kind.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

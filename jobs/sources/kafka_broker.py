@@ -6,8 +6,6 @@ A consumer sees neither control records nor batches, so outcomes of transactions
 records as well, so that no record is left out.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

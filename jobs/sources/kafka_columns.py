@@ -1,7 +1,5 @@
 """Conversion of the columns of Spark's Kafka source (as Parquet or Delta) into the columns of a dump."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import reduce

@@ -1,7 +1,5 @@
 """What lies beside segments and is not taken: said by why, with what to do."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath

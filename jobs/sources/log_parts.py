@@ -1,7 +1,5 @@
 """What a log partition and its segments are to those who read them, wherever they are stored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Protocol
 

@@ -3,8 +3,6 @@
 PowerShell writes UTF-16 where the output of a command goes to a file.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import gzip

@@ -3,8 +3,6 @@
 They give the lag of groups (``--end-offsets``), and the topics where the metadata log cannot be had (``--topics``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby

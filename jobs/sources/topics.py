@@ -1,7 +1,5 @@
 """The topics that dumped files of the metadata log tell of: its segments, and the KRaft snapshot before them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final

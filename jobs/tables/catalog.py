@@ -1,7 +1,5 @@
 """Every table that the jobs fill, and which columns of one name rows of another."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from jobs.tables.commits import COMMIT_SUMMARIES

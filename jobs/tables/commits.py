@@ -1,7 +1,5 @@
 """The table of commit summaries: what all steps after decoding need to know about offset commits."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pyarrow as pa

@@ -5,8 +5,6 @@ platform does by itself: it moves rows to other files and changes none. Then the
 other program has changed rows, only an append is repeated: all others were computed from rows that are no longer there.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import time

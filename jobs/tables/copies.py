@@ -4,8 +4,6 @@ Spark takes longer to plan a question to a small table than to read all of it. A
 questions, and an answer, too, for what the logs lack, so each of them is read once a version, and the copy is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -6,8 +6,6 @@ reports only a part of such damage: a table whose log is gone looks like a new o
 empty lacks rows.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

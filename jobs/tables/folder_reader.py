@@ -1,7 +1,5 @@
 """Tables in a folder or an object store, read in this process, without Spark."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The format of the tables: which releases can read them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The tables of group histories. Their columns are derived from the row types of the core."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.audit.audited_rows import AUDITED_TABLES

@@ -1,7 +1,5 @@
 """What the JVM of Spark prints (its launcher, Ivy, log4j), kept in a file apart from the output of the commands."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

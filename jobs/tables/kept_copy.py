@@ -1,7 +1,5 @@
 """The copy of a catalog's tables that is kept from night to night: what it is of, so that questions can read it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Final, NamedTuple

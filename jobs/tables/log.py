@@ -1,7 +1,5 @@
 """The tables of the log as it was dumped: its records, what could not be decoded, and the ledger of runs."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from jobs.tables.table import BINARY, BOOLEAN, INT, LONG, SHORT, STRING, TIMESTAMP, Table, array, column

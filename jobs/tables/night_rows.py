@@ -1,7 +1,5 @@
 """What each night found, for the trend between nights, and how it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise

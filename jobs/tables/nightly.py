@@ -1,7 +1,5 @@
 """The tables in which nightly runs record their steps, the files that they have read, and who of them writes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """One run at a time writes the tables: it holds their lease, and leaves them named where a catalog is to name them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Tables of a folder, opened once: as long as nobody commits, they are not opened again."""
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

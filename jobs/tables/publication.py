@@ -5,8 +5,6 @@ the version of each table that it will write, in a property of the table of leas
 one. Whoever takes the lease and finds a note restores these versions (``RESTORE TABLE``), and begins from there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """How answers read the tables: with SQL that the engine in this process and Spark both know."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps

@@ -1,7 +1,5 @@
 """The tables of decoded records. Their columns are derived from the record schemas (``schemas/``)."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

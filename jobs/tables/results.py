@@ -1,7 +1,5 @@
 """The tables of conclusions from the log: findings, committed offsets, results of checks, nights."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pyarrow as pa

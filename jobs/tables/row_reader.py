@@ -1,7 +1,5 @@
 """Conversion of values that were read from tables into values of the core; ``row_types`` has the way there."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Callable, Sequence

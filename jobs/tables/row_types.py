@@ -1,7 +1,5 @@
 """Arrow types for the row types of the core."""
 
-from __future__ import annotations
-
 import typing
 from typing import Annotated, Any, Final
 

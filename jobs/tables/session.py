@@ -1,7 +1,5 @@
 """The Spark session: an existing one, one through Spark Connect, or a new local one with Delta."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

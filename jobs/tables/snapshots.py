@@ -2,8 +2,6 @@
 of groups at their times), and lines of brokers' application logs.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.audit.offsets.burrow import LagPoint

@@ -1,7 +1,5 @@
 """Errors of Spark, shortened to one line, or as those of this project."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

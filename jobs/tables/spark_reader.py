@@ -1,7 +1,5 @@
 """Tables of a catalog, or of a location that only Spark can open, read through Spark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice

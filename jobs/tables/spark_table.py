@@ -1,7 +1,5 @@
 """A table that Spark creates, reads and changes: the twin of ``LocalTable``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial

@@ -1,7 +1,5 @@
 """The files below a folder of this machine or in an object store, which tasks read and write by their paths in it."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem

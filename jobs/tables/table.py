@@ -3,8 +3,6 @@
 Spark's and Delta's types are made from these where a table is created or Spark is given rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,7 +1,5 @@
 """The versions of tables, and the notes that say what a table was made from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """One group of a log that is still written: its folds, its newest rows, and what was reported of it."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

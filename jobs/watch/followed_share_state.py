@@ -1,7 +1,5 @@
 """The share state of one group in a log that is still written (KIP-932)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Lag of the groups of a running cluster, by Burrow's rules: the last commits against the end offsets of now."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -4,8 +4,6 @@ A partition has no leader while brokers say so, or while no broker answers. That
 second time on: one answer may be lost, or late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

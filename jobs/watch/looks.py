@@ -1,7 +1,5 @@
 """When the findings of a group are made again: soon after it has news, but never so often that it costs much."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import count

@@ -1,7 +1,5 @@
 """What a followed log gave since it was last asked: the rows of one log partition, in the order of their offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

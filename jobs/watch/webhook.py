@@ -1,7 +1,5 @@
 """Findings posted to another system as JSON, in the form that it takes, when they begin, grow and end."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable

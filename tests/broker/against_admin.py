@@ -1,7 +1,5 @@
 """What the commands say of a log, and where it is not what the broker's Admin client said."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

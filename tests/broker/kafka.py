@@ -1,7 +1,5 @@
 """A real Kafka broker and real clients, from the jars that Maven fetches once; all on loopback."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """A real broker of a release before 4.0 with ZooKeeper, from the jars that Maven fetches once."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What happens to the groups, step by step, and what the broker's Admin client said of them in between."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

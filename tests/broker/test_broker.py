@@ -1,7 +1,5 @@
 """Everything from end to end: a real broker and real clients, its log taken in live, twice, and held against Admin."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The model answers as the group coordinator of Kafka 4.3.1: in all transcripts, and to random requests."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``highly_available`` against the class of Kafka Streams that KIP-1071 calls it similar to, on groups of all kinds."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 

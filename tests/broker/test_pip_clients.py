@@ -1,7 +1,5 @@
 """Clients that pip offers, in real groups: each is told, has what it said, and no verdict accuses it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """300 groups for each release that Maven has and each assignor, given to that release's own classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

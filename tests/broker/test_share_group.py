@@ -1,7 +1,5 @@
 """The model of a share group does what Kafka's own coordinator does, in random scripts that both are given."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The model of a share partition does what Kafka's own classes do, in random scripts that both are given."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.broker.share_leader import kafkas_leader

@@ -1,7 +1,5 @@
 """Snapshots of a real broker, as an operator takes them: with and without TLS and a login, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

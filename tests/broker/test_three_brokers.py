@@ -1,7 +1,5 @@
 """A real cluster of three brokers with racks, whose clients are in racks: a kill, a shutdown, replicas that move."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Brokers of all releases write one log in turn: nothing in it is called wrong, and members hold what it says."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A watch of a real broker: consumers join, leave and crash, and the broker goes away and comes back."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

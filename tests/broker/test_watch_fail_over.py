@@ -1,7 +1,5 @@
 """A watch of two real brokers: one is killed and comes back, clients join, crash and lag, and the watch is killed."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random lives of groups on real brokers: what is said of their logs is the truth."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

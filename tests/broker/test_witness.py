@@ -1,7 +1,5 @@
 """Real brokers of five releases with their logs at INFO: of each departure it is said right how it came about."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

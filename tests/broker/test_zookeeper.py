@@ -1,7 +1,5 @@
 """A real broker of 2.8 with ZooKeeper that is killed once: its logs without a metadata log, against Admin."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Headless Chromium without network: ``make test-browser`` says how to get it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Take the picture of the report for README and documentation: ``python -m tests.browser.picture``."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A report of a large cluster, from hand-built rows of history."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.report.build import ReportHeader, build
 from jobs.report.data import Report

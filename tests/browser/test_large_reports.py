@@ -1,7 +1,5 @@
 """Reports of large clusters and of large groups in a browser: fast, small, and open about what they leave out."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import CDPSession, Page

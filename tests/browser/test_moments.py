@@ -1,7 +1,5 @@
 """Moments in the report: gone to, compared, shared by the address; two owners and what lay over a time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

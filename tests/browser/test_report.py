@@ -1,7 +1,5 @@
 """The report in a browser: opened from the file system, without network."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import pairwise

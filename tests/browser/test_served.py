@@ -3,8 +3,6 @@
 The page forbids ``eval``, by which ``wait_for_function`` asks again: what is waited for is a locator.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ of the row are run there: a row is shown if they fail after every change. Printe
 each change that they do not notice.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

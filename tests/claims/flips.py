@@ -1,7 +1,5 @@
 """The places of a function, or of a constant, that can be made false, and the text of its file with one of them so."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple

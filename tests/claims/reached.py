@@ -1,7 +1,5 @@
 """A plugin of pytest that writes which lines of some files the tests run: ``CLAIMS_FILES``, into ``CLAIMS_REACHED``."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Each place of a definition is made false once, and only where it runs."""
 
-from __future__ import annotations
-
 import ast
 
 from tests.claims.flips import GONE, flips

@@ -6,8 +6,6 @@ what they print here about the log files themselves. A Python that this machine 
 only if all of them are missing.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -4,8 +4,6 @@ Runs in the environment of the client, which has the package and nothing of its 
 each question printed, with a zero byte between them.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import io
 import os

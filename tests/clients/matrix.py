@@ -1,7 +1,5 @@
 """The clients: which Python, which release of the client, which versions of the other packages."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 

@@ -1,7 +1,5 @@
 """One cluster, one generated log, and the tables of one quiet night for all tests of this tier."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

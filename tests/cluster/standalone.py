@@ -4,8 +4,6 @@ The workers run an interpreter with the packages of this environment and without
 brings its code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

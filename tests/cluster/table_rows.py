@@ -1,7 +1,5 @@
 """Whether two folders of tables say the same, for tables of millions of rows, read without Spark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

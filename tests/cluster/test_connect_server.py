@@ -1,7 +1,5 @@
 """Nights through a Spark Connect server on the cluster: the server and its workers have no code of this project."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

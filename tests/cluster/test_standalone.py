@@ -1,7 +1,5 @@
 """The README's ``spark-submit`` line on a cluster that loses executors, the driver and a worker."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

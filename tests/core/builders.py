@@ -1,7 +1,5 @@
 """Coordinator records for tests, written as a broker writes them: one after the other into one log partition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

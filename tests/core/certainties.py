@@ -1,7 +1,5 @@
 """Descriptions of groups that rest on a part of the log, held against those of the whole log."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One group's log as compaction leaves it: of the records before an offset only the last of each key."""
 
-from __future__ import annotations
-
 import json
 
 from coordinator_core.history.coverage import Coverage

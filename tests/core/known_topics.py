@@ -1,7 +1,5 @@
 """Topics at the end of a log, as histories of groups take them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd

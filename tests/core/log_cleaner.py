@@ -1,7 +1,5 @@
 """What Kafka's log cleaner leaves of a log partition, and what is left where batches of it are lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Protocol, TypeVar

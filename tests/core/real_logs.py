@@ -1,7 +1,5 @@
 """Logs of real brokers under ``tests/data``: cut from a corpus, and a random life with what its clients wrote down."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 import tempfile

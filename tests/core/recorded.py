@@ -1,7 +1,5 @@
 """The small real log of ``data/samples``, as what a fold takes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import cache
 from pathlib import Path

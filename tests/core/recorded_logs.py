@@ -1,7 +1,5 @@
 """Recorded log partitions, read as bytes, cleaned as a broker would have cleaned them, and written again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Records of the share state log, made by hand: one share partition, at consecutive offsets and a second apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE

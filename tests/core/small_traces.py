@@ -1,7 +1,5 @@
 """The short traces of ``tests/data/traces``: what Kafka 4.3.1's own coordinator did, step by step."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folds as a later run finds them: their state written as JSON and read again."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from coordinator_core.audit.rules.known_facts import KnownFacts

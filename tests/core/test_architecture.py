@@ -1,7 +1,5 @@
 """The page on architecture: its drawing is what is imported, and the files and folders that it names are there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

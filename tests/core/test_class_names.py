@@ -1,7 +1,5 @@
 """One public class name stands for one thing: no two modules of the project define the same one."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """Durations as people read them."""
 
-from __future__ import annotations
-
 from coordinator_core.durations import duration, durations
 
 

@@ -1,7 +1,5 @@
 """Hypothesis' examples are the same whatever else is loaded: the quick tests give one result in any order."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

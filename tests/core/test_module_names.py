@@ -1,7 +1,5 @@
 """A module's name says what it is: the same name stands for at most two modules, each in another room. None is long."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

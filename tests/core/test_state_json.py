@@ -1,7 +1,7 @@
 """The one form of stored state: what is written is read again, and nothing else is."""
 
-from __future__ import annotations
-
+import ast
+import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, is_dataclass
@@ -205,7 +205,18 @@ def fields_of(of: Any, seen: set[Any]) -> Iterator[str]:
     if not isinstance(of, type) or not (is_dataclass(of) or hasattr(of, "_fields")) or of in seen:
         return
     seen.add(of)
+    written = written_types(of)
     for name, hint in get_type_hints(of, include_extras=True).items():
-        declared = next(base.__annotations__[name] for base in of.__mro__ if name in base.__annotations__)
-        yield f"{of.__name__}.{name}: {getattr(declared, '__forward_arg__', declared)}"
+        yield f"{of.__name__}.{name}: {written[name]}"
         yield from fields_of(hint, seen)
+
+
+def written_types(of: type) -> dict[str, str]:
+    """The types of the fields as the source has them: their repr has addresses, and is another in each Python."""
+    types: dict[str, str] = {}
+    for base in reversed(of.__mro__):
+        if "__annotations__" in vars(base):
+            (tree,) = ast.parse(inspect.getsource(base)).body
+            fields = [node for node in tree.body if isinstance(node, ast.AnnAssign)]
+            types |= {ast.unparse(node.target): ast.unparse(node.annotation) for node in fields}
+    return types

@@ -1,7 +1,5 @@
 """All records of one group in one pass: their history, and the rules that they break."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from coordinator_core.audit.rules.rule_fold import RuleFold

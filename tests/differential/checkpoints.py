@@ -1,7 +1,5 @@
 """Replays a recorded log up to each checkpoint and compares every group with what the broker's Admin client said."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

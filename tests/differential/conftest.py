@@ -1,7 +1,5 @@
 """The Spark session of the jobs' tests, for the recorded logs too."""
 
-from __future__ import annotations
-
 from tests.jobs.conftest import spark
 
 __all__ = ["spark"]

@@ -1,7 +1,5 @@
 """The recorded logs as Kafka's own classes decoded them: records, transaction markers and checkpoints."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

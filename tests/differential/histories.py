@@ -1,7 +1,5 @@
 """Rows of history by their keys, of recorded logs."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 

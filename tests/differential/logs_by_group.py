@@ -1,7 +1,5 @@
 """The recorded logs and traces as what a fold takes: the records of one group, and which offsets there are."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Topic histories of the recorded clusters, from the segments of their metadata logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recorded logs at moments: the records that are there, and counts of what is wrong or needlessly unknown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

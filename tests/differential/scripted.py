@@ -1,7 +1,5 @@
 """What the recorded clients did, as the causes that each deed is expected to show up as."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

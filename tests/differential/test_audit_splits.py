@@ -1,7 +1,5 @@
 """History, broken rules and verdicts of a real log, folded night by night, are those of one pass."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

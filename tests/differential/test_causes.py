@@ -1,7 +1,5 @@
 """Each scripted deed is found as the cause of the rebalance that it made, and what is found was scripted."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache

@@ -1,7 +1,5 @@
 """What the log tells of every group equals what the broker's Admin client said, but for what no log can know."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """The assignors of other clients, against small models that were written and proven apart from this code."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType

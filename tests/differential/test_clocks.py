@@ -1,7 +1,5 @@
 """The metadata log by a clock that is ahead or behind: no verdict, violation or finding changes."""
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
 from itertools import product

@@ -3,8 +3,6 @@
 Every answer about a moment, and every row about history, is held against that of the log as it was.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections import Counter

@@ -4,8 +4,6 @@ The broker went on after the full log was taken, each time on its own: restarted
 then continues the full log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command ``describe`` on the recorded segments, as a user runs it, says what the broker's Admin client said."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

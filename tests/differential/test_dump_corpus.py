@@ -1,7 +1,5 @@
 """Every recorded log, dumped: the same text as what Kafka's own classes and tools made of it."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compaction takes history away, but never makes a wrong one: what is said to be complete is what the full log says."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

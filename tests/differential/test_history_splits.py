@@ -1,7 +1,5 @@
 """Folding a real log night by night gives the rows of one pass, wherever it is split."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

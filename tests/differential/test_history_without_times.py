@@ -1,7 +1,5 @@
 """A dump without times and batches shows the same members and owners, or says that it does not know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

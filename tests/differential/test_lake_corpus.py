@@ -1,7 +1,5 @@
 """The recorded logs through ingest and decode: tables equal to what Kafka's classes decoded, gaps with their cause."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """A compacted log, asked for earlier moments: nothing wrong is certain, and what the rule proves is not unknown."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

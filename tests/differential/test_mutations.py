@@ -1,7 +1,5 @@
 """How many of 1,000 changes of one target record in real logs the audit notices."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator

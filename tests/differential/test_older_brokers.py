@@ -1,7 +1,5 @@
 """Recorded logs of brokers of 2.4 and 3.3, and of two of three brokers with racks, against Admin and clients."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """How many changes of one record of real logs the rules or the verdicts notice, of those that Kafka would not make."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from functools import cache

@@ -1,7 +1,5 @@
 """Every change of one record of a real log that the protocol forbids makes the right rule fire."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from itertools import islice

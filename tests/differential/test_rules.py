@@ -1,7 +1,5 @@
 """No rule fires on what real coordinators wrote, complete or compacted, in whatever pieces it is read."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

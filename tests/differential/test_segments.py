@@ -1,7 +1,5 @@
 """From the brokers' own segment files, up to a checkpoint's end offsets, to what Admin said: the way of the CLI."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

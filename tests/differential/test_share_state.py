@@ -1,7 +1,5 @@
 """The share state logs of the corpora: no rule is broken, and no finding of share groups is raised."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.findings.all_findings import findings

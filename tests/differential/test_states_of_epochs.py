@@ -1,7 +1,5 @@
 """The state of an epoch is the one that ``describe`` gives of its group, after each operation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

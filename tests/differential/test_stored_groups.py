@@ -1,7 +1,5 @@
 """Every group of every recorded log, stored and read back, is the same; so is what comes of it the next night."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.group import Group

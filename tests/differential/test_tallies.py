@@ -1,7 +1,5 @@
 """What the audit says of every recorded log: no false alarm, and each verdict that is unknown says what is missing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Verdicts on the recorded logs: what brokers and Java clients assigned comes out identical, in one piece or many."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Topic history from real metadata logs, against what Admin listed and the hashes in the groups' own records."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.epochs import EpochGroup

@@ -1,7 +1,5 @@
 """Targets that the traced coordinator made: each is identical, whatever clients, topics and faults did around it."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 import pytest

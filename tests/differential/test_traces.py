@@ -1,7 +1,5 @@
 """The coordinator model does, step by step, what Kafka 4.3.1's coordinator did in the recorded traces."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The records of every traced step lead to the state that the real coordinator had after it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Every recorded case of every assignor: Kafka 4.3.1's own results, order included, on JDK 17 and 21."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every key and value of the recorded logs and traces, against what Kafka's own classes say of them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The state that a step's records lead to, beside the one that the real coordinator had after it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Ingest and decode in processes of their own: killed with -9 at random, or given dumps that overlap in any order."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Nights over recorded logs that grow, killed with -9 at random moments: the tables are those of quiet nights."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

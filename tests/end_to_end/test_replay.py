@@ -1,7 +1,5 @@
 """Replay of the recorded logs through Spark: split at random, killed with -9 at random, the tables are the same."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """The wheel in an environment of its own, and as a zip under spark-submit: nothing is taken from the checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

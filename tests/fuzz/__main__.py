@@ -3,8 +3,6 @@
 Exit code 1 if a command crashed, used too much time or too much memory; those inputs are kept.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

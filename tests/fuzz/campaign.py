@@ -1,7 +1,5 @@
 """Many changed inputs, each through one command, in processes of their own that may be killed."""
 
-from __future__ import annotations
-
 import gc
 import json
 import mmap

@@ -1,7 +1,5 @@
 """Files that people give, changed: topics, end offsets, cases, traces, scenarios, settings, archives, broker logs."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """One changed input and the command that reads it: of every kind of file, for every command that needs no Spark."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Final, NamedTuple

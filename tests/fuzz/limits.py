@@ -1,7 +1,5 @@
 """Runs the commands on changed inputs, with limits on time and memory, and says what went wrong."""
 
-from __future__ import annotations
-
 import io
 import resource
 import signal

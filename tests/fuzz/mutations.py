@@ -1,7 +1,5 @@
 """Changes of logs: of bytes, of whole batches and of fields of records, with right CRCs after the latter two."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice

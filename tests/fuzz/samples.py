@@ -1,7 +1,5 @@
 """The logs that the fuzzer changes: the samples, real single records, and a simulated cluster."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from functools import cache

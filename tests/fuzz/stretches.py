@@ -1,7 +1,5 @@
 """Short stretches of logs: some records of one group that follow each other, as inputs that are read in no time."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from functools import cache

@@ -5,8 +5,6 @@ whether only Spark opens its tables, the table before whose commit the last comm
 commands. Prints a JSON line for each command: what it printed, and its exit code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

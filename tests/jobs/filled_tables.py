@@ -1,7 +1,5 @@
 """Dumps of the sample in every shape, and the content of tables as plain values."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """DataFrames against the rows that they should have: rows, names and types of columns; chispa prints what differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small log folders, written as a broker lays them out."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A listener of a nightly run that ignores all messages."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One decoded log in several stores, its records coming in other runs than they did."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

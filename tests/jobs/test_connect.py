@@ -1,7 +1,5 @@
 """The same jobs and commands through Spark Connect, in a process of its own: one process has one kind of session."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

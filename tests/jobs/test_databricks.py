@@ -1,7 +1,5 @@
 """Databricks: the bundle is whole, the job's parameters are those of ``nightly``, and the notebook's cells run."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """The pages that state facts of the code are what the code says now."""
 
-from __future__ import annotations
-
 from jobs.docs.__main__ import DOCS, pages
 from tests.commands import run_command
 

@@ -1,7 +1,5 @@
 """What the page about the protocol documents names exists, and what is not done has a reason."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

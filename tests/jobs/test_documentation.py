@@ -1,7 +1,5 @@
 """The documentation's site builds without a warning, and the commands of the tutorial answer."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Changed logs through the commands: those that once broke something, and in the long tier new ones for a while."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from pathlib import Path

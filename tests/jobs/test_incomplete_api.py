@@ -1,7 +1,5 @@
 """No answer of the Python API looks complete where the logs lack something: it warns, as the commands do."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from collections.abc import Callable

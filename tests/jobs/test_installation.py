@@ -1,7 +1,5 @@
 """How an extra is installed into this copy: never by a name that is on no index."""
 
-from __future__ import annotations
-
 import json
 from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Each limit of the page of limits has a test that shows it, and these tests exist."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a night shows while it runs: on a terminal, in a structured log, and nothing on a pipe."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """``coordinator_audit`` is what others import: each public name is there; Spark comes with a name that needs it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Files for contributors: the lock file, the image, the issue templates, the targets of make, the CI examples."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tomllib

@@ -1,7 +1,5 @@
 """Whatever is not on the list of harmless settings is in no output: random secrets in random places of any command."""
 
-from __future__ import annotations
-
 import json
 import random
 import string

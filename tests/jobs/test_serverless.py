@@ -4,8 +4,6 @@ No such platform can be had for a test. What can be run is: the jobs' source is 
 and ``tests/clients`` runs nights through Spark Connect with the packages of an environment of Databricks.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Settings: later layers win key by key, and a mistake is named with its origin."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import is_dataclass, replace

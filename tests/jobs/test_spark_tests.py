@@ -1,7 +1,5 @@
 """The tests that go to the processes with Spark are those that use its session."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import uses_spark

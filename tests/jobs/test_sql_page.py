@@ -1,7 +1,5 @@
 """The questions of docs/sql.md give the same rows in Spark, DuckDB and delta-rs; declared joins and times are true."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, date, datetime

@@ -1,7 +1,5 @@
 """The modules of record fields are what the schemas say now, and mypy refuses a field that no schema has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The UDFs, in DataFrames and in SQL."""
 
-from __future__ import annotations
-
 from pyspark.sql import SparkSession
 
 from coordinator_core.records import Family

@@ -1,7 +1,5 @@
 """Files that a killed run leaves: whole ones, or none under their names."""
 
-from __future__ import annotations
-
 from itertools import count
 from pathlib import Path
 

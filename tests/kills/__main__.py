@@ -5,8 +5,6 @@
 Exit code 1 if the tables of a life differ from those of a quiet one, or an answer between was silent.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """The small log that killed commands read: groups of every type, in two segments, of which the first night has one."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

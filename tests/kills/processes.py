@@ -3,8 +3,6 @@
 This process never opens a table: the threads of delta-rs and DataFusion do not outlive a fork.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Each command that writes, killed at some of its commits; ``python -m tests.kills`` kills as long as it is told."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -3,8 +3,6 @@
 ``--seed N [--cells N]``: of a scenario that the seed makes, and of its matrix so many cells that the seed chooses.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The questions that are asked of the logs, and what each of them answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

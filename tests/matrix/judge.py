@@ -1,7 +1,5 @@
 """Whether an answer is right: the same as on the whole log, unknown with a reason, or wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The moment at which logs are asked, and whether logs that lack something still tell its time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """More that logs lack or mix up: another cluster, clocks apart, dumps of other forms, parts that come a night later."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

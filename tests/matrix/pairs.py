@@ -1,7 +1,5 @@
 """Two things missing at once. A pair is named "A, B" by what it takes away, and is made of those removals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 

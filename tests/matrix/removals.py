@@ -1,7 +1,5 @@
 """What may be missing: each removal changes a copy of the whole logs, and says what the answers then have to name."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil

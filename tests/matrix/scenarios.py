@@ -2,8 +2,6 @@
 transactions, workers in two logs. The same seed is the same log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random

@@ -2,8 +2,6 @@
 nothing is missing of what the damage does not touch. Seeds choose the logs and the damage.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain

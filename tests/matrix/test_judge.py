@@ -1,7 +1,5 @@
 """What the judge of the matrix excuses, and that it excuses no more: a judge that lets a wrong answer pass hides it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

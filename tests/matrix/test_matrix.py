@@ -2,8 +2,6 @@
 the tallies over all removals and questions.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

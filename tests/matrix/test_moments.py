@@ -1,7 +1,5 @@
 """Whether logs that lack something tell when a moment is: only what removes a record beside it hides that."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

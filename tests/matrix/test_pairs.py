@@ -1,7 +1,5 @@
 """What a pair of removals asks of an answer, which is what its parts ask; and no more is excused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

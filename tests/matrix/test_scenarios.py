@@ -3,8 +3,6 @@
 ``python -m tests.matrix --seed N`` prints the cells of a seed.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

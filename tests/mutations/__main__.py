@@ -14,8 +14,6 @@ their order: a change that the tests of one relation show is not asked again of 
 jobs then. Each change gets ``--limit`` seconds of each file's tests.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ stays as it was without a change, as setting it up takes most of the time. There
 hold both engines against each other and against what is expected hold DataFusion against it alone.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The places of a text of SQL that are changed, and readers that ask changed texts."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A server of S3 on this machine, with a bucket for each test."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables in an object store hold what those of a folder do, whatever happens to the run that writes them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

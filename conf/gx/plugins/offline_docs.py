@@ -3,8 +3,6 @@
 Great Expectations' own pages name them on servers in the internet. ``static/LICENSES.txt`` has their licences.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Final

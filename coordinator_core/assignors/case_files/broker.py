@@ -1,7 +1,5 @@
 """Cases of groups whose broker assigns: consumer groups (uniform, range), share groups (simple), and streams groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

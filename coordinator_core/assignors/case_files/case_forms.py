@@ -1,7 +1,5 @@
 """What a case is, as JSON: docs/cases-and-traces.md says what the fields mean, and which of them a kind has."""
 
-from __future__ import annotations
-
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 Member = TypeVar("Member")

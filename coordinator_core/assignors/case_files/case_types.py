@@ -2,8 +2,6 @@
 assignors on the same case: balance, movement and rack figures side by side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial

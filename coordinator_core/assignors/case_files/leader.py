@@ -2,8 +2,6 @@
 that leads the group in it.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby

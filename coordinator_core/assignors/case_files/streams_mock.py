@@ -4,8 +4,6 @@ It adds tasks to the same sets that the coordinator gave it. If a member's targe
 writes no record, and the changed sets stay, in their own order. So this kind keeps real sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ Source: Kafka's ``AbstractStickyAssignor`` of 2.4, 2.6, 3.0, 3.5 and 4.3.1 (``al
 groups.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ is not here cannot be recomputed: those of sarama and franz-go walk Go maps, who
 bring their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

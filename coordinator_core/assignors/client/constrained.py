@@ -5,8 +5,6 @@ Source: Kafka ``AbstractStickyAssignor.ConstrainedAssignmentBuilder`` of 4.3.1, 
 ``AbstractStickyAssignor.constrainedAssign`` (``StealingAssignment``).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Sequence
 

@@ -5,8 +5,6 @@ Kafka has it where subscriptions differ, its releases before 2.6 and other clien
 order in which the older algorithm treats partitions; what others do otherwise is data: see ``sticky``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace

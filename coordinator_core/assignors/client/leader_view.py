@@ -4,8 +4,6 @@ Members and topics are numbered in the order of ``String.compareTo`` and partiti
 that every tie that Kafka breaks by a name is a comparison of integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, repeat

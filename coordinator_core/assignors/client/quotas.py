@@ -6,8 +6,6 @@ only to one below the smaller share, so that 3, 3 and 1 partitions stay as they 
 Source: the client's own code in words, proven by recorded groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from coordinator_core.assignors.client.claimed_partitions import ClaimedPartitions, Reader, of_latest_generation

@@ -1,7 +1,5 @@
 """Racks of members and partitions as bit masks (KIP-881)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import chain

@@ -8,8 +8,6 @@ by recorded groups; a client without an entry orders as Kafka's does.
 Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks) and ``RoundRobinAssignor``.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

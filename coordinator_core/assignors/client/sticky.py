@@ -4,8 +4,6 @@ Source: Kafka 4.3.1 ``StickyAssignor`` (KIP-54, KIP-341), ``CooperativeStickyAss
 ``AbstractStickyAssignor``. What older releases and other clients do otherwise is data: see ``clients``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

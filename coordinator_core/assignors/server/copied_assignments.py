@@ -6,8 +6,6 @@ copy in its iteration order, and the next assignment starts from that. Copies wi
 nothing, are ordered for all members at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import chain, pairwise, repeat

@@ -1,7 +1,5 @@
 """Kafka's server-side ``range`` assignor (KIP-848): consecutive partitions of each topic, static members first."""
 
-from __future__ import annotations
-
 from itertools import chain, pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Questions of server-side assignors about topics and partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from coordinator_core.assignors.inputs import GroupSpec

@@ -6,8 +6,6 @@ the least loaded, then move from most to least loaded; members are numbered as p
 Reproduces the results of Kafka 4.3.1's UniformHomogeneousAssignmentBuilder and UniformHeterogeneousAssignmentBuilder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 

@@ -4,8 +4,6 @@ Reproduces the results of 3.9's UniformHeterogeneousAssignmentBuilder (replaced 
 if a partition has to move for the second time.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 

@@ -23,8 +23,6 @@ KIP-1071 is the reason for each departure from that class:
   largest offset comes first.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 

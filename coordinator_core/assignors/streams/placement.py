@@ -2,8 +2,6 @@
 the state of the tasks is, and how far behind (KIP-1071, cumulative task changelog offsets).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 

@@ -4,8 +4,6 @@ Reproduces the results of Kafka 4.3.1's StickyTaskAssignor, which makes no warm-
 Members are numbered as presented, processes in the order of their first members, tasks as in ``NumberedTopology``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks

@@ -7,8 +7,6 @@ Members with an older topology get no new tasks (KIP-1071, topology updates): th
 assignor would assign to them, and everything else goes to members with the group's topology.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """All findings of one group, the most urgent first, and those of a cluster."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """How work is distributed: imbalance, members without work, partitions without an owner, needless moves."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import defaultdict

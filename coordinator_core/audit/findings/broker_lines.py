@@ -1,7 +1,5 @@
 """What brokers' application logs say against the coordinator's log, or beyond it: decisions that were not kept."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby

@@ -2,8 +2,6 @@
 no longer used.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict

@@ -5,8 +5,6 @@ An incremental assignor keeps in the memory of the worker that computes what is 
 A worker that computes for the first time knows nothing of it, and hands the work of one that left to others at once.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A group's converged states: who had what after each rebalance, and what had moved since the state before."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

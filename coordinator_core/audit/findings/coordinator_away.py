@@ -3,8 +3,6 @@
 What the clients of these groups did then and right after is a consequence: no finding blames them for it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple

@@ -3,8 +3,6 @@
 And groups that need a feature which the cluster does not work with (KIP-584).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

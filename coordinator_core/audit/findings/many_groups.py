@@ -6,8 +6,6 @@ still, or the coordinator did. Each start of a console consumer makes a group: i
 offsets in the coordinator's log until these expire, however short it read.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence

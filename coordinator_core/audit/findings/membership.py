@@ -1,7 +1,5 @@
 """Members that join and leave: flapping members, rolling deploys, static members fenced or expired."""
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Clients in one classic group that do not work together: what they lose by it, and what they may still lose."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

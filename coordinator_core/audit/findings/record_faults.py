@@ -10,8 +10,6 @@ in that order alone where the log is compacted while it loads (KAFKA-19862, KAFK
 made meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from operator import attrgetter

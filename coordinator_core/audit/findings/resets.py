@@ -9,8 +9,6 @@ The request of a commit names member and generation, the record does not. What t
 members: such a commit came from an administrator, or from a consumer that assigns itself partitions and does not join.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator

@@ -4,8 +4,6 @@ Evidence of the first three lies in the share state log, ``__share_group_state``
 own log.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 

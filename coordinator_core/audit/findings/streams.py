@@ -1,7 +1,5 @@
 """Streams groups (KIP-1071): warm-up tasks that never take over, half done topology updates, what a group left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow

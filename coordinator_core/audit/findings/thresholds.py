@@ -1,7 +1,5 @@
 """The thresholds of findings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, NoReturn
 

@@ -2,8 +2,6 @@
 tasks, and streams groups that are not ready.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, takewhile

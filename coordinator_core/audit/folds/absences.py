@@ -1,7 +1,5 @@
 """When no broker served the groups of a log partition, as the brokers' lines about it say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What the clients behind members are called: a name that survives restarts, and the client library."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate

@@ -8,8 +8,6 @@ Of each interval of a partition's trail the first and the last commit are kept: 
 the first one of the next nothing was committed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

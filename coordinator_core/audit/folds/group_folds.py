@@ -2,8 +2,6 @@
 broker counts them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field

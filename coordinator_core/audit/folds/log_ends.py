@@ -2,8 +2,6 @@
 group's history says apart from that stays until a record of the group, or about it, comes.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, Generic, TypeVar, overload
 
 T = TypeVar("T")

@@ -1,7 +1,5 @@
 """Spans of one log, such as the stays of members, of which it is asked whether any of them lasts at an offset."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ What is lost of a log may be about any of its groups, and the end of a transacti
 groups that they are about. Questions to log files and the watch of a growing log feed this one text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar

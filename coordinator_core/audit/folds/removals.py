@@ -7,8 +7,6 @@ time, of the same clock. The coordinator's log has no principal and no host of a
 (``kafka-authorizer.log``), at level DEBUG for what it allows, before the request is handled.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final

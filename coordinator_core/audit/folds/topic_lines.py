@@ -4,8 +4,6 @@ A broker says of each partition when it makes its log, and when it puts it aside
 log of it. What was there before the first line, or on brokers whose files are not given, is not known.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

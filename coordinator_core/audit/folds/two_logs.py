@@ -5,8 +5,6 @@ cannot be compared; their times can. Each log says of the conversion only that t
 what one log ends and the other continues at the same time, with the same number, is a conversion.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain

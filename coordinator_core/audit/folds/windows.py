@@ -1,7 +1,5 @@
 """Stretches of time in which something happens often."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ or generation, and says in words what that record leaves open. A line that fits 
 contradict each other decide nothing, and where no line is, nothing follows.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

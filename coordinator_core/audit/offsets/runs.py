@@ -1,7 +1,5 @@
 """Commits of one group as runs: the input of the steps, from log files one run a commit, from tables already joined."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

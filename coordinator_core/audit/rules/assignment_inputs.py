@@ -1,7 +1,5 @@
 """Rules of what groups assign from: recorded topics, resolved regexes, initialised share partitions, the topology."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.audit.rules.epoch_order import EpochsBefore, on_epoch, on_target

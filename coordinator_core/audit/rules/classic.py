@@ -1,7 +1,5 @@
 """Rules of classic groups, whose every generation is one record (KIP-62, KIP-345, KIP-415)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rules of offset commits. A commit record has no field for a member, so they judge who may have made the commit."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup

@@ -1,7 +1,5 @@
 """Rules of Connect groups (the proposal of Connect on KIP-848): workers, epochs, and one worker for each unit."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 

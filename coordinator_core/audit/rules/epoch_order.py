@@ -1,7 +1,5 @@
 """Rules of group epochs and target assignments that hold for consumer, share and streams groups."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name

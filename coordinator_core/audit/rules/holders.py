@@ -1,7 +1,5 @@
 """Which members have which partitions and tasks, kept up to date record by record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 

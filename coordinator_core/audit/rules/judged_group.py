@@ -1,7 +1,5 @@
 """One group while its log is judged: its state, how much of it is known, and the holders of each unit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from coordinator_core.assignors.profiles import KIP_1071

@@ -5,8 +5,6 @@ gap in the log, everything known before it may have changed. So each fact is sto
 wrote it, and counts as known only while the log continues without a gap.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

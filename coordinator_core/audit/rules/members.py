@@ -1,7 +1,5 @@
 """Rules of members: how they join and leave, and what they have on the way to their target."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

@@ -2,8 +2,6 @@
 group's records are written, whatever they say: log partition, leader epoch, time.
 """
 
-from __future__ import annotations
-
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import WriteGroup
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS

@@ -3,8 +3,6 @@
 Sources: KIP-848, KIP-932, KIP-1071; the builders of current assignments of Kafka 4.3.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """All rules over the log of one group, record by record. The result is the same however the log is split into runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple

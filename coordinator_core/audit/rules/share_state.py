@@ -1,7 +1,5 @@
 """Rules of the share state log: what one record may do to its share partition (KIP-932)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import cast

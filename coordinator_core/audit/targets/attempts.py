@@ -1,7 +1,5 @@
 """The inputs that the coordinator may have given to its assignor, as far as the log shows, the likeliest first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice, permutations, product

@@ -2,8 +2,6 @@
 classes have no JSON form: records, and maps with an order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 

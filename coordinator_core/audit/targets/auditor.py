@@ -1,7 +1,5 @@
 """The audit of every target in a group's log: feed it the records in log order, and it returns verdicts as rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The configured connectors and tasks are in the config topic, not in the coordina
 start, stop and wait for; the configurations that this allows are tried.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ view of its own (see ``LeaderViews``). No hash proves which view it was, so ever
 tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, permutations

@@ -8,8 +8,6 @@ Sources: Connect on KIP-848 (Assignment Process, Assignment Validation); the ass
 (KIP-415).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product

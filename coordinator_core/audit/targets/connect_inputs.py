@@ -1,7 +1,5 @@
 """What the audit of Connect groups on KIP-848 keeps between records: what targets may have been computed from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple

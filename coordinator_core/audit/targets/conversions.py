@@ -2,8 +2,6 @@
 (KIP-848) or of streams groups (KIP-1071).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView

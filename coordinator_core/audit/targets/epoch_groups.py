@@ -3,8 +3,6 @@
 Sources: KIP-848, KIP-932, KIP-1071; the coordinator of Kafka 4.3.1 (TargetAssignmentBuilder and its callers).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

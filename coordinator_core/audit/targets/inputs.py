@@ -1,7 +1,5 @@
 """The assignor's input as the coordinator had it, from the group's state and the operation that used it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -8,8 +8,6 @@ assigns without some of them, and makes the group rebalance again once it knows 
 ConsumerMetadata).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, pairwise

@@ -6,8 +6,6 @@ last one of each key. Without compaction a reload changes nothing. Neither the t
 compaction before it has to be in the log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

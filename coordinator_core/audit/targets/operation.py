@@ -4,8 +4,6 @@ One batch can contain several operations, even of one group. The order in which 
 which of them belong to the operation that ends with the target assignment's metadata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

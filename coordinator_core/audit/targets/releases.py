@@ -1,7 +1,5 @@
 """Which releases of Kafka a coordinator may have been of, by registrations, snapshots and records."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Profile, Release

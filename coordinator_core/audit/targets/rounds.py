@@ -1,7 +1,5 @@
 """The rounds of a group: each assignment in its log, with the input of its assignor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -6,8 +6,6 @@ moreover: members that subscribe to the same have shares that differ by one at m
 that needs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

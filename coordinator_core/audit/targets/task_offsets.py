@@ -3,8 +3,6 @@
 What every target keeps to, whatever the offsets were, can still be judged.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -2,8 +2,6 @@
 difference; and says what is missing from the log where nothing can be compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 

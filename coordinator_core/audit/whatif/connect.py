@@ -5,8 +5,6 @@ makes lost work wait for its worker. The rebalances that follow a change therefo
 computed with it. Source: KIP-415.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest

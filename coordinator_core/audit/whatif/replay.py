@@ -5,8 +5,6 @@ are those of the log. The behaviour of clients is not guessed, with two exceptio
 (KIP-345), and the second rebalance with which the cooperative assignor hands over what moves (KIP-429).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ What members do with a record does not depend on the limit, up to the delivery t
 what a lower limit gives up. What a delivery beyond the limit in force would have led to, no log tells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """JoinGroup to a classic group, or to a group that becomes a classic one."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.classic import rebalance, responses, validation
 from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember, Protocols
 from coordinator_core.coordinator.operation import Operation

@@ -1,7 +1,5 @@
 """How members leave a classic group: by LeaveGroup, or because one of their timers ran out."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.classic import rebalance, responses, validation
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.operation import Operation

@@ -1,7 +1,5 @@
 """The rebalance of a classic group: when it begins, which members it waits for, and how its join phase ends."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from coordinator_core.coordinator.classic import responses

@@ -1,7 +1,5 @@
 """Responses of the classic protocol, with the fields of the request's version (Kafka's message definitions)."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.record_fields.coordinator_requests import LeaveGroupMember
 from coordinator_core.records import Fields

@@ -1,7 +1,5 @@
 """SyncGroup to a classic group."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.classic import rebalance, responses, validation
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.operation import Operation

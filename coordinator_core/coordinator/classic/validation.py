@@ -1,7 +1,5 @@
 """The form of requests of the classic protocol, and what the coordinator refuses at once."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import checked

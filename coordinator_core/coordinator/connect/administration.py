@@ -3,8 +3,6 @@
 ``coordinator.handle`` and ``coordinator.expire`` serve them with a ``ConnectCoordinatorState``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask

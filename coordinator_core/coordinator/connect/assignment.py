@@ -1,7 +1,5 @@
 """ConnectGroupPrepareAssignment and ConnectGroupInstallAssignment: a worker computes the target of all workers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from coordinator_core.assignors.connect.selection import breaches

@@ -5,8 +5,6 @@ something for it to do. Each JoinGroup reports what it runs and takes it one ste
 says what to stop, or what to start. It never leads: targets are computed by workers that speak the new protocol.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from coordinator_core.assignors.connect.work import CONNECTOR, ConnectorOrTask, worker

@@ -4,8 +4,6 @@ The two kinds of group lie in two logs, so a conversion is two operations: one e
 begins it in the other log.
 """
 
-from __future__ import annotations
-
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.coordinator.classic import rebalance as classic_rebalance

@@ -1,7 +1,5 @@
 """The memory of a coordinator of Connect groups for one partition of ``__worker_offsets``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

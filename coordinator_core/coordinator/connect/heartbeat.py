@@ -1,7 +1,5 @@
 """ConnectGroupHeartbeat (Connect on KIP-848): workers join, leave, and move from what they run to their targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Each function gives record type, key and value (None: a tombstone) for ``Operation.write``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask

@@ -1,7 +1,5 @@
 """The form of requests of Connect groups (Connect on KIP-848)."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request

@@ -4,8 +4,6 @@ Generation and member epoch are the same number. REBALANCE_IN_PROGRESS asks a me
 one step towards its target, and each sync gives it what it then owns.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from coordinator_core.coordinator.classic import responses

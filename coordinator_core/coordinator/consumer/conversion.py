@@ -1,7 +1,5 @@
 """Classic groups that become consumer groups while members are present, and back (KIP-848, online migration)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from coordinator_core.coordinator.classic import rebalance as classic_rebalance

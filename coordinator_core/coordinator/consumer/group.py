@@ -4,8 +4,6 @@ Everything here but the metadata refresh deadline is derived from the records in
 cheap; the deadline is soft state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar

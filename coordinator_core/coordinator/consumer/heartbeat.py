@@ -1,7 +1,5 @@
 """ConsumerGroupHeartbeat (KIP-848)."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import members, validation
 from coordinator_core.coordinator.consumer.conversion import upgrade

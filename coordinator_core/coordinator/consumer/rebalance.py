@@ -1,7 +1,5 @@
 """The steps of every join and heartbeat of a consumer group: epoch, target, then the member's own way to its target."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

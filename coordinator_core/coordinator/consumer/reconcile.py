@@ -1,7 +1,5 @@
 """How a member moves from what it owns to its target, while no partition ever has two owners (KIP-848)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple

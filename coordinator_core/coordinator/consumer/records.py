@@ -3,8 +3,6 @@
 Each function gives record type, key and value (None: a tombstone) for ``Operation.write``.
 """
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.epochs import PartitionEpochs

@@ -1,7 +1,5 @@
 """Subscriptions by regex: when they are resolved, and what a resolution changes (KIP-848)."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 from coordinator_core.coordinator.consumer import records

@@ -1,7 +1,5 @@
 """The form of a ConsumerGroupHeartbeat, and what the coordinator refuses (KIP-848)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from coordinator_core.coordinator import lookup

@@ -1,7 +1,5 @@
 """One fetch of a member from a share partition: which records it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

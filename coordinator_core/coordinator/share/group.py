@@ -1,7 +1,5 @@
 """A share group as its coordinator keeps it in memory: the log's state, and what is derived from the records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

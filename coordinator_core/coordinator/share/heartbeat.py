@@ -1,7 +1,5 @@
 """ShareGroupHeartbeat, and how members leave a share group (KIP-932)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Both are for groups without members. The group coordinator writes what has to ha
 do it; their response is written as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from coordinator_core.cluster.image import Topic

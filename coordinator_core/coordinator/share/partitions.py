@@ -5,8 +5,6 @@ which partitions are initialising, asks the share coordinator, and writes the re
 after a while.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ It does what ``ShareCoordinatorShard`` of Kafka 4.3.1 does. A method that writes
 changed by it.
 """
 
-from __future__ import annotations
-
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The records in flight of a share partition: batches, start and end, and the gap of which the state says nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from coordinator_core.coordinator.share.delivery_types import DeliverySettings

@@ -3,8 +3,6 @@
 Streams puts its own data into the consumer's subscription and assignment: SubscriptionInfo and AssignmentInfo.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Generation and member epoch are the same number. REBALANCE_IN_PROGRESS asks a th
 one step towards its target, and each sync gives it what it then runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Classic groups of Streams that become streams groups while members are present, and back (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from coordinator_core.assignors.inputs import Tasks

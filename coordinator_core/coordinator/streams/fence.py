@@ -1,7 +1,5 @@
 """How members leave a streams group: by themselves, or because one of their timers ran out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

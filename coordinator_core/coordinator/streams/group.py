@@ -1,7 +1,5 @@
 """A streams group as its coordinator keeps it in memory: the log's state, and what is kept besides."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """StreamsGroupHeartbeat (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

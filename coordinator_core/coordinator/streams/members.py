@@ -1,7 +1,5 @@
 """The member that a heartbeat is about: found, made, or put in the place of the static member that it replaces."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from coordinator_core.coordinator.epoch_group import empty_member

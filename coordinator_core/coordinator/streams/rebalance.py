@@ -2,8 +2,6 @@
 target.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.assignors.inputs import Tasks

@@ -4,8 +4,6 @@ An active task has one owner in the group, and a process has a task in only one 
 directory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple

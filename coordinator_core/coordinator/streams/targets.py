@@ -1,7 +1,5 @@
 """The targets of a streams group: when one is computed, by which assignor and from which input."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache

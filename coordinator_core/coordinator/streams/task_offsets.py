@@ -3,8 +3,6 @@
 It is in no record: a new coordinator does not know it until members report again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

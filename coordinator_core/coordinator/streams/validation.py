@@ -1,7 +1,5 @@
 """The form of a StreamsGroupHeartbeat, and what the coordinator refuses (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Equality of two results of a coordinator's operation: orders that the protocol leaves open do not count."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Sequence

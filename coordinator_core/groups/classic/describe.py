@@ -1,7 +1,5 @@
 """What is derived from a classic group's records, and how Kafka's Admin client describes it."""
 
-from __future__ import annotations
-
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState, ClassicMember
 from coordinator_core.groups.described import (

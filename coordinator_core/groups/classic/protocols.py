@@ -1,7 +1,5 @@
 """The blobs inside a classic group, decoded on request: subscriptions and assignments of members."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from coordinator_core.errors import DecodeError

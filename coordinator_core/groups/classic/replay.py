@@ -1,7 +1,5 @@
 """How records change a classic group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember

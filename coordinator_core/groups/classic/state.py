@@ -1,7 +1,5 @@
 """A classic group as its records define it (JoinGroup and SyncGroup)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Workers of a Connect group on the classic protocol: their URLs, and what they run after the last rebalance."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target, worker, worker_assignment

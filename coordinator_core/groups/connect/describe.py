@@ -1,7 +1,5 @@
 """What is derived from a Connect group's records, and how it is described; Kafka's Admin client has no call for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker

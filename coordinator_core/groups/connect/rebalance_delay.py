@@ -1,7 +1,5 @@
 """What the log tells of the work of a Connect group that its state does not have: earlier epochs, and what may wait."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

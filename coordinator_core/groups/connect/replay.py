@@ -1,7 +1,5 @@
 """How records change a Connect group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from coordinator_core.groups.connect.state import (

@@ -1,7 +1,5 @@
 """A Connect group as its records define it (Connect on KIP-848)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What is derived from a consumer group's records, and how Kafka's Admin client describes it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from coordinator_core.cluster.image import TopicImage

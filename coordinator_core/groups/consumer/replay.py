@@ -1,7 +1,5 @@
 """How records change a consumer group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.consumer.state import (

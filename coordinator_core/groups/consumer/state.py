@@ -1,7 +1,5 @@
 """A consumer group as its records define it (KIP-848)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple

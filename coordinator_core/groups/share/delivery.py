@@ -4,8 +4,6 @@ The share state log has batches: runs of offsets with a delivery state and a del
 sorted and do not overlap; neighbours differ in state or count.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum

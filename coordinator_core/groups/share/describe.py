@@ -1,7 +1,5 @@
 """What is derived from a share group's records, and how Kafka's Admin client describes it."""
 
-from __future__ import annotations
-
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.described import DescribedNode, DescribedShareGroup, DescribedShareMember

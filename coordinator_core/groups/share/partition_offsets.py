@@ -1,7 +1,5 @@
 """The share partitions of a group: their offsets as Kafka's Admin client gives them, and the deliveries beyond them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 

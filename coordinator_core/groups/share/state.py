@@ -1,7 +1,5 @@
 """A share group as its records define it (KIP-932)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The configurations that the assignment of a streams group depends on, as its records have them (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs

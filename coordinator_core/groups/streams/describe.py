@@ -1,7 +1,5 @@
 """What is derived from a streams group's records, and how Kafka's Admin client describes it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Whether a streams group's topology can run on the topics of one time, as a row says it (KIP-1071)."""
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage

@@ -1,7 +1,5 @@
 """How records change a streams group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from coordinator_core.groups.epochs import (

@@ -1,7 +1,5 @@
 """Source topics that a topology names by regular expressions (KIP-1071), resolved on the topics of that time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from coordinator_core.cluster.image import TopicImage

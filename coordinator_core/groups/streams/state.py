@@ -1,7 +1,5 @@
 """A streams group as its records define it (KIP-1071)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum

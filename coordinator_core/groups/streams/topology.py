@@ -5,8 +5,6 @@ source topics must exist; repartition topics without a count of their own take t
 copartitioned topics are made equal; changelogs follow their subtopology; internal topics that exist must agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum

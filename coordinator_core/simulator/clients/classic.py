@@ -1,7 +1,5 @@
 """A consumer of the classic protocol, as the Java client behaves: join, synchronise, and assign when it leads."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """A thread of Kafka Streams on the classic protocol, with the eager protocol of its assignor (KIP-1071, migration)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs, StreamsGroupSpec, StreamsMemberSpec, Tasks

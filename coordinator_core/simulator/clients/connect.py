@@ -1,7 +1,5 @@
 """A worker of Kafka Connect that uses the classic protocol: eager, or incremental and cooperative (KIP-415)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION

@@ -1,7 +1,5 @@
 """A consumer of the consumer protocol (KIP-848), as the Java client behaves."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient

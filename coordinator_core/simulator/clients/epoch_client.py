@@ -1,7 +1,5 @@
 """What the clients of protocols with epochs (KIP-848, KIP-932, KIP-1071) share: ids, epochs and reconciliation."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

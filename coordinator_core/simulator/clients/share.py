@@ -1,7 +1,5 @@
 """A member of a share group (KIP-932) that behaves as the Java client does."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import assignment_pending
 from coordinator_core.records import Fields

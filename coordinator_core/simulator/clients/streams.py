@@ -1,7 +1,5 @@
 """A member of a streams group (KIP-1071): a Kafka Streams process with one thread."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

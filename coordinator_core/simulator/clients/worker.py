@@ -2,8 +2,6 @@
 asked.
 """
 
-from __future__ import annotations
-
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec

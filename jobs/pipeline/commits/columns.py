@@ -1,7 +1,5 @@
 """Columns of commits as arrays of numbers: ids for texts, columns that grow, values that may be null."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ Rows are taken in by the hundred thousand and worked on as columns. In memory ar
 partition, the sums of the present hours, and the commits whose transaction has not ended yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from io import BytesIO

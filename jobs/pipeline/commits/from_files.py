@@ -7,8 +7,6 @@ order of the files is relied on: a row group says from which offset on it has ro
 group that has not been read yet can have an earlier one. Files in any other order only take more memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop

@@ -1,7 +1,5 @@
 """The pass over the commits of new runs in this process: a night with few new records takes no Spark job for it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pyarrow as pa

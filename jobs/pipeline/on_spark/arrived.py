@@ -6,8 +6,6 @@ there to their tables, so that the dump is read once all the same. They go there
 table: a row with a column for each table would carry the nulls of all others, a hundred times the bytes of the log.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator

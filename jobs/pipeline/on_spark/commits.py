@@ -5,8 +5,6 @@ partition are in one slice. Records of a group are in all slices that have commi
 in all that have commits of its producer. So rows are as many as before, nearly.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import reduce

@@ -1,7 +1,5 @@
 """Findings of groups that are too many for one process: Spark brings the rows of each group together."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce

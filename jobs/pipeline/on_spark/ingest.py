@@ -1,7 +1,5 @@
 """Rows of a dump that Spark compares with each other, and with those of the tables."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from typing import Final

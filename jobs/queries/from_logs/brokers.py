@@ -1,8 +1,6 @@
 """Lines of brokers' application logs beside log files: their zone is found from the records that they speak of, and
 those of another cluster are left out."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The commits of one group, or of all, from log files in one pass; for one group only its records are decoded."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What log files lack: the partitions that were not given, the offsets without a record, the unreadable records."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """One log partition of groups replayed up to a moment, with what its later records prove of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial

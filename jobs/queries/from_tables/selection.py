@@ -1,7 +1,5 @@
 """Which groups a question to the tables is about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The coordinator at a moment, from the tables: its groups, their topics, and what is known of all of it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

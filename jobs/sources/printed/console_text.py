@@ -4,8 +4,6 @@
 its subscription nor what it was assigned, and of a group neither its leader nor its time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final

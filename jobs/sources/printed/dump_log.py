@@ -5,8 +5,6 @@ assigned. What follows is filled in: the version of a commit from its size, its 
 fields are ``NOT_PRINTED`` or empty.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The forms of printed records, found by the first bytes of a file."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence

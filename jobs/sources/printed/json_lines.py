@@ -8,8 +8,6 @@ formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": 
 no positions; 3.8 to 4.0 print no line ends either. Key and value are encoded again, which gives the bytes of the log.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

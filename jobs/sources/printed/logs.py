@@ -5,8 +5,6 @@ consumer prints, get the partition that follows from their key, where an interna
 the number of their line in it instead of an offset: files of such lines are merged by the times in the records.
 """
 
-from __future__ import annotations
-
 import heapq
 import os
 from collections import Counter, defaultdict

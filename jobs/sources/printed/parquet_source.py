@@ -3,8 +3,6 @@
 Spark reads the same files where it runs the steps (``kafka_columns``), and gives the same rows.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from base64 import b64encode

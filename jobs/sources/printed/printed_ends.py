@@ -5,8 +5,6 @@
 ``LOG-END-OFFSET`` since 0.10, separated by spaces. Neither prints a time: it is that at which the file was written.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

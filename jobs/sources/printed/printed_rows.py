@@ -1,7 +1,5 @@
 """What every form of printed records becomes: rows with some of the columns ``tables.log.DUMPED``."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Parquet and Avro files of sinks: a row for each record, with the same fields as a line of JSON has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@
 Both need a JDK and Maven.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The cases that are kept for every run: the hand-picked ones and a few random ones."""
 
-from __future__ import annotations
-
 import json
 from itertools import chain
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Groups for the comparison of ``highly_available`` with Kafka Streams: rules that random groups meet seldom."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

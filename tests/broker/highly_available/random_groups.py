@@ -1,7 +1,5 @@
 """Groups for the comparison of ``highly_available`` with Kafka Streams: random ones, the same for the same seed."""
 
-from __future__ import annotations
-
 import random
 import uuid
 from typing import Any

@@ -3,8 +3,6 @@
 Their packages are no dependency of this project: they are installed into an environment beside Kafka's jars.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@
 project.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

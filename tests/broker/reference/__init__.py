@@ -4,8 +4,6 @@
 and a log that the test controls. ``differences`` plays a transcript with both and returns where they are not the same.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One random request to a group, sensible or not: mostly of its own kind of group, mostly of one of its members."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Random requests to one group, sensible and not, for Kafka's coordinator and the model alike."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

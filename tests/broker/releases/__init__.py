@@ -4,8 +4,6 @@
 tests.broker.releases`` writes the recordings in ``tests/data/releases``. Both need a JDK and Maven.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """Command ``python -m tests.broker.releases [RELEASE...]``: write the recordings of the quick tests."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

@@ -3,8 +3,6 @@
 ``pytest tests/broker/test_share_group.py`` compares random scripts; it needs a JDK and Maven.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Random scripts for a share group: each step is chosen when the one before was answered."""
 
-from __future__ import annotations
-
 import base64
 import random
 import uuid

@@ -4,8 +4,6 @@
 ``python -m tests.broker.share_leader`` writes the scripts of ``tests/data/share_leader.jsonl.gz`` anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path

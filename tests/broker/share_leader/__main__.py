@@ -1,7 +1,5 @@
 """Write the scripts that a plain clone is tested with."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile

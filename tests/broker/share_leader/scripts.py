@@ -1,7 +1,5 @@
 """Random scripts for the leader of a share partition: each step is chosen when the one before was answered."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@
 copy of it in ``tests/data/upgrade``. Both need a JDK and Maven.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from pathlib import Path

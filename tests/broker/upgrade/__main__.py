@@ -1,7 +1,5 @@
 """Command ``python -m tests.broker.upgrade [FILE]``: record the log of all releases, for the quick tests."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a log of brokers of several releases must say, whoever reads it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@
 FOLDER`` compares what the commands say of its log with the truth beside it. Both need a JDK and Maven.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

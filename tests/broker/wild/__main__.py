@@ -1,7 +1,5 @@
 """Command ``python -m tests.broker.wild FOLDER``: record a random life of groups on a real broker."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -4,8 +4,6 @@ Prints one JSON line for each thing that differs or that somebody should look at
 the end; the exit code is 1 if an answer is wrong.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Members of librdkafka, on threads of this process; they say what they were assigned and what they committed."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

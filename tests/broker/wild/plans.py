@@ -1,7 +1,5 @@
 """What the groups of a random life are like: how members join them, and what may be configured."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A second broker in another rack, which leads some partitions of the coordinators' logs; the first has all of them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -4,8 +4,6 @@
 rebalances began and ended. It yields what is wrong; ``tally`` counts what was compared, and what was not known.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

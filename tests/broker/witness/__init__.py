@@ -4,8 +4,6 @@
 said of each departure against what was done.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

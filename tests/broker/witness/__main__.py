@@ -3,8 +3,6 @@
 With ``--failover`` before the folder, two brokers are recorded, of which one stops and is killed.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

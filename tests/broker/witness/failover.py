@@ -1,7 +1,5 @@
 """Members that go while their coordinator moves between two brokers, each of which writes a log of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from functools import partial

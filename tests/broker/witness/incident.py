@@ -4,8 +4,6 @@
 ``data/samples/known/events.jsonl.gz``. What is recorded replaces ``data/samples/incident``.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

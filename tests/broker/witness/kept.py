@@ -1,7 +1,5 @@
 """Recordings that the quick tests have: ``python -m tests.broker.witness.kept FOLDER`` replaces them by its own."""
 
-from __future__ import annotations
-
 import sys
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said of each departure of a recording, held against what was done: right, wrong or unknown."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -5,8 +5,6 @@ Maven fetches once. The coordinator before Kafka 4.0 is written in Scala: its ja
 a release has a message if it has the part by which the message is found.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

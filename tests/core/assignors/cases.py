@@ -1,7 +1,5 @@
 """Recorded results of Kafka's assignors, made comparable."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

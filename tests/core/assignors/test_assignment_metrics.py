@@ -1,7 +1,5 @@
 """Balance, movement and racks in numbers, and several assignors side by side."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps of a case: what the coordinator writes between two calls of an assignor."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 from coordinator_core.assignors.case_files.case_types import run_case

@@ -1,7 +1,5 @@
 """What the coordinator presents: judged from records, in the order of its maps. Recorded cases check the orders too."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.assignors.coordinator_view import (

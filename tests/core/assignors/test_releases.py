@@ -1,7 +1,5 @@
 """Each profile gives what the assignors of its release give (recorded by ``python -m tests.broker.releases``)."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """A few recorded cases a kind, small enough for every run; tests/differential has them all."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

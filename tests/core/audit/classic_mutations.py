@@ -1,7 +1,5 @@
 """Changes of one record of a classic group that neither a coordinator nor a client of Kafka's would make."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any

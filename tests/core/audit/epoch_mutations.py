@@ -1,7 +1,5 @@
 """Changes of one record of a group with epochs (consumer, share, streams) that no coordinator would write."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 from coordinator_core.records import CoordinatorRecord, Fields

@@ -3,8 +3,6 @@
 A row is open exactly where it has no end, as in history: a test cannot begin with a row that no log leads to.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from coordinator_core.history.rows import AssignmentRow, Cause, GroupEpochRow, MembershipRow, RebalanceRow

@@ -1,7 +1,5 @@
 """Records of targets, changed in one place: what an audit has to notice."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One record of a log changed, or left out: the frame of the mutations."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy

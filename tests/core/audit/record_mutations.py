@@ -3,8 +3,6 @@
 The catalogue is by what is changed, not by the rule that notices it: see ``rules.mutations`` for those.
 """
 
-from __future__ import annotations
-
 from tests.core.audit.classic_mutations import CLASSIC_MUTATIONS
 from tests.core.audit.epoch_mutations import EPOCH_MUTATIONS
 

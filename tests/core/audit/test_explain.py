@@ -1,7 +1,5 @@
 """The story of a rebalance: what is said of each end and of each verdict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

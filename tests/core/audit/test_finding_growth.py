@@ -1,7 +1,5 @@
 """When two rows are one finding at two times, and when it has grown."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.finding_growth import KnownFinding
 
 STORM = KnownFinding("g", "rebalance_storm", "m1", "warning", 12, 1_000, 5_000, is_open=True)

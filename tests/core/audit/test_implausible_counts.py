@@ -1,7 +1,5 @@
 """Numbers that a log claims and that cannot be meant: a violation, a verdict that says so, and no loop over them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Nights that return only what has changed leave the same rows as one pass."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from operator import attrgetter

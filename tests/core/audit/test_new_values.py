@@ -1,7 +1,5 @@
 """A value that no list of this project has is told as new, and nobody is blamed for it: releases go on."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

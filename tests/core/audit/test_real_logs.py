@@ -1,7 +1,5 @@
 """What is said of logs of real brokers whose clients are known: no false cause, no false alarm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

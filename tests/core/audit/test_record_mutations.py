@@ -1,7 +1,5 @@
 """Changes of one record of the small real log: the rules or the verdicts notice them."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from itertools import islice

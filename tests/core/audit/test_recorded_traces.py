@@ -1,7 +1,5 @@
 """Short traces of Kafka 4.3.1's own coordinator in odd situations: neither rules nor targets say it was wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -2,8 +2,6 @@
 may end in a traceback.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A stored state has one text, wherever nights cut the log and in whichever process it is written."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

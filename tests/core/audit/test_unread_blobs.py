@@ -1,7 +1,5 @@
 """What a member of a classic group asks for, or was assigned, in bytes that no schema reads: it accuses nobody."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.findings.all_findings import findings

@@ -1,7 +1,5 @@
 """The log that the coordinator of a transcript writes, with the topics of its time, as an audit reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from unittest import mock

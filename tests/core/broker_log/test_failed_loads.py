@@ -1,7 +1,5 @@
 """Loads that failed: which known fault of Kafka one shows, by the words of the broker, and which is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.broker_log.all_files import failed_loads, known_faults

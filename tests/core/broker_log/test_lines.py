@@ -1,7 +1,5 @@
 """Lines of brokers' application logs, in every layout that is usual, as events."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

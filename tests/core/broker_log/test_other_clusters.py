@@ -1,7 +1,5 @@
 """Files of other clusters, and the same lines in several files."""
 
-from __future__ import annotations
-
 from coordinator_core.broker_log.all_files import SLACK_MS, later_lines, of_other_clusters, without_copies
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import LineReader

@@ -1,7 +1,5 @@
 """Lines that a real broker (4.3.1) wrote at INFO, one of each message that it had for a consumer group."""
 
-from __future__ import annotations
-
 from coordinator_core.broker_log.lines import events
 from tests.shared_data import ROOT
 

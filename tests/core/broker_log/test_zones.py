@@ -1,7 +1,5 @@
 """The zone of brokers' application logs, from lines whose record is known."""
 
-from __future__ import annotations
-
 from coordinator_core.broker_log.all_files import with_zones
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events

@@ -1,7 +1,5 @@
 """Which client wrote a subscription, and which one led: by the table alone, and in logs of real brokers."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """When log partitions had no coordinator."""
 
-from __future__ import annotations
-
 from coordinator_core.cluster.broker_history import NO_LEADER, BrokerHistory
 from coordinator_core.cluster.coordinators_away import CoordinatorAway, coordinators_away
 from coordinator_core.records import GROUP_LOG, LogPosition

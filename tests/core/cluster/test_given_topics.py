@@ -1,7 +1,5 @@
 """What was given of the topics: over which times they are known, and what is said of the rest."""
 
-from __future__ import annotations
-
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import COPIED_MS, NO_REACH, NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.image import Topic

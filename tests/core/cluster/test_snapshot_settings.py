@@ -1,7 +1,5 @@
 """What snapshots prove of settings and releases, and from when until when."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.settings import AuditSettings

@@ -1,7 +1,5 @@
 """Consumers that speak the classic protocol and behave, for scripts over the coordinator model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Members of share and streams groups that behave, for scripts over the coordinator model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from coordinator_core.coordinator import coordinator

@@ -1,7 +1,5 @@
 """Requests drawn from the shapes that the coordinator itself checks: every field with every sort of value."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

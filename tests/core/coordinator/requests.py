@@ -1,7 +1,5 @@
 """Requests of every sort, sensible and not, as hypothesis strategies of (api, version, data)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -3,8 +3,6 @@
 ``tests/broker/share_leader`` makes scripts. Each line is a step; the answer is the line with what was made of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Any value of any field of any request is answered: with a response, or with an error code of the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The coordinator of Connect groups: what holds of any requests. Its case studies are transcripts."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any

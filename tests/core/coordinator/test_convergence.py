@@ -1,7 +1,5 @@
 """Without faults every group is settled after a bounded number of heartbeats of each member."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

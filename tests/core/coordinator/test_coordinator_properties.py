@@ -1,7 +1,5 @@
 """What holds of the coordinator whatever its clients do."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 from hypothesis import given

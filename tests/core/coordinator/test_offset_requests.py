@@ -1,7 +1,5 @@
 """Commits in transactions, deletion of offsets, and offsets of deleted topics."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.coordinator import coordinator

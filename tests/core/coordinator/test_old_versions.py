@@ -1,7 +1,5 @@
 """Requests of old versions, which lack fields of the newer ones."""
 
-from __future__ import annotations
-
 from coordinator_core.coordinator.protocol import ErrorCode
 from tests.core.coordinator.clients import GROUP, Cluster
 

@@ -1,7 +1,5 @@
 """Requests to a coordinator that still loads its partition, and to a broker that does not coordinate it."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.image import TopicImage

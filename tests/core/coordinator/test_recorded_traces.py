@@ -3,8 +3,6 @@
 For each type of group one trace with fail-overs, and one whose names share a bucket in Java's collections.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The coordinator of share groups (KIP-932)."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import pytest

@@ -1,7 +1,5 @@
 """The leader of a share partition and its share coordinator, in scripts that Kafka's own classes answered."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The coordinator of streams groups: Kafka 4.3.1, and what KIP-1071 defines beyond it."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Threads of both protocols in one group (KIP-1071, online migration), whatever they do in whatever order."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Every transcript in tests/data/transcripts comes out as written; ``--rewrite`` writes what comes out instead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

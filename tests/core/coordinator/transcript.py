@@ -21,8 +21,6 @@ Single requests with any field: see ``transcript_questions``. Other groups: see 
 Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

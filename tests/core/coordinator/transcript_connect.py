@@ -14,8 +14,6 @@ Units are written as the document writes them: AC0 is connector A, AT1 its first
 given, unless ``runs`` says otherwise, and report it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace

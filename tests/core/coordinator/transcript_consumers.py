@@ -1,7 +1,5 @@
 """How transcripts show the records of classic and consumer groups, and committed offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from coordinator_core.groups import consumer_protocol

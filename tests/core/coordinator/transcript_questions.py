@@ -7,8 +7,6 @@ The group is that of the transcript, the member is none, unless a field says oth
 ``@NAME`` is the member id of that client.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -5,8 +5,6 @@
 ``lost``: the request to initialise share partitions gets no answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

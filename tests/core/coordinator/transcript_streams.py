@@ -9,8 +9,6 @@ Tasks are written as KIP-1071 writes them, 0_1 for partition 1 of subtopology 0.
 and reports that; once it is fenced it has nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

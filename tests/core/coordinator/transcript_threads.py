@@ -8,8 +8,6 @@
 Tasks are written as in ``transcript_streams``; all of them read the topic ``in``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records of one type of group, applied to its state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

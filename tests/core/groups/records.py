@@ -1,7 +1,5 @@
 """Random records of one group for properties: any type, any order, few ids so that records meet."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from coordinator_core.records import CoordinatorRecord

@@ -1,7 +1,5 @@
 """The recorded log of share delivery, and what is known about it (``data/samples/share_delivery``)."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

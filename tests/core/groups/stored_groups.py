@@ -1,7 +1,5 @@
 """Groups as JSON, in the form in which a night stores the whole state of a group's audit."""
 
-from __future__ import annotations
-
 from coordinator_core.groups.group import Group
 from coordinator_core.state_json import StateForm
 

@@ -1,7 +1,5 @@
 """What a log with missing offsets proves, case by case of the rule; random logs are in ``tests/jobs/queries``."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.certainty import CommitRecords, LogGaps, record_key

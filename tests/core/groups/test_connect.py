@@ -1,7 +1,5 @@
 """Connect groups as proposed on KIP-848: what their records make of the state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from coordinator_core.groups.connect.describe import group_state

@@ -1,7 +1,5 @@
 """Connect groups as ``describe`` and ``owners`` show them, on KIP-848 and on the classic protocol."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Consumer groups: what their records make of the state."""
 
-from __future__ import annotations
-
 from coordinator_core.groups.consumer.describe import group_state, preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMemberState
 from coordinator_core.groups.rules import Rule

@@ -1,7 +1,5 @@
 """Groups in the shape of Kafka's Admin client, with the quirks of each type."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What descriptions say beyond Kafka's Admin client: own settings, migration, traffic of a rebalance, worker states."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A group's life across types, deletion and rebirth; simple groups; offsets and transactions."""
 
-from __future__ import annotations
-
 from coordinator_core.groups.classic.describe import group_state
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
 from coordinator_core.groups.consumer.state import ConsumerGroup

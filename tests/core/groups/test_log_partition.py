@@ -1,7 +1,5 @@
 """How many partitions a log has, as the keys that lie in them prove."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """A group of workers that two logs show at once, of which one ends before the record of the move."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.certainty import CERTAIN

@@ -1,7 +1,5 @@
 """Whatever the log says, in whatever order: replay does not fail, and what it kept can be stored and described."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

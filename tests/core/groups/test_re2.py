@@ -1,7 +1,5 @@
 """Topic regexes: what the broker's regex library, RE2/J 1.8, says to each (tried with the library itself)."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.re2 import error_in, matching

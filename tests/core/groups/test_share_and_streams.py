@@ -1,7 +1,5 @@
 """Share and streams groups: what their records make of the state."""
 
-from __future__ import annotations
-
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.share.describe import group_state as share_state
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareTopic

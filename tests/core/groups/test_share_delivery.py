@@ -1,7 +1,5 @@
 """The share state log folded: against Kafka's own fold of a real log, and against one offset at a time."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

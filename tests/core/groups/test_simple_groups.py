@@ -1,7 +1,5 @@
 """A group that only committed, and whose last offset was removed."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.proven_state import GroupThen

@@ -1,7 +1,5 @@
 """Streams topologies on the topics of the moment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Logs that no coordinator writes, or not as a whole: rows that say so, never an exception, never a guess."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

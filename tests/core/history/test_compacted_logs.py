@@ -1,7 +1,5 @@
 """History of compacted logs: a complete row is that of the whole log, and no other row states what it cannot know."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

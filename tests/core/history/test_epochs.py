@@ -1,7 +1,5 @@
 """History of groups with epochs, from hand-built logs."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.image import Topic

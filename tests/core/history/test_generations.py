@@ -1,7 +1,5 @@
 """History of classic groups, from hand-built logs."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.image import Topic

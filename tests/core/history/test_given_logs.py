@@ -1,7 +1,5 @@
 """Which logs of groups were not given: each cluster has one of all groups, some have one of workers, too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """What is missing of the share state log: it is named, and what it may have said is not known."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateLog

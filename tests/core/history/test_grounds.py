@@ -1,7 +1,5 @@
 """The table of knowledge: each reason that a row gives is one of its words, and no other place has its own."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The fold as a whole: any log, any split, any order."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Who owned what within one rebalance."""
 
-from __future__ import annotations
-
 from coordinator_core.history.holdings import Holdings, Ownership, Wanted
 from coordinator_core.records import LogPosition
 

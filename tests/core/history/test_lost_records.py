@@ -1,7 +1,5 @@
 """Records that are lost or cannot be decoded: what they may have said of a group's life is unknown."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.image import Topic

@@ -1,7 +1,5 @@
 """A log partition that ends before the others lacks its end where a group had to write more by then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """History of share and streams groups, from hand-built logs."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.history.coverage import Coverage

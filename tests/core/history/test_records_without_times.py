@@ -1,7 +1,5 @@
 """Records of a dump without times and batches: nothing says what was written together, nor when."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.history.coverage import Coverage

@@ -1,7 +1,5 @@
 """The rows of ``share_partitions``: of the recorded log against what its clients did, and of logs made by hand."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """A metadata log of another cluster has none of the topics that records of groups name."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS

@@ -1,7 +1,5 @@
 """What rows lack is noted where the past is read for them. Places that still decide by hand only get fewer."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Collection, Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Epochs that opened as all topics of their group were gone, or came back."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.image import Topic

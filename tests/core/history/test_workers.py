@@ -1,7 +1,5 @@
 """History of Connect groups on KIP-848, from logs that the coordinator of such groups writes."""
 
-from __future__ import annotations
-
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold

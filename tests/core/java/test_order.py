@@ -1,7 +1,5 @@
 """Java's collections: known hash codes, shortcuts against the step-by-step tables, trees against their laws."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -3,8 +3,6 @@
 ``tests/data/java_tree`` has the orders, and the program that wrote them (OpenJDK 17).
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The types of the fields: what the decoder yields, in every version, is what they say."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict

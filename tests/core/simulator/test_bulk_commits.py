@@ -1,7 +1,5 @@
 """Commits that members make at an interval, put into the log piece by piece."""
 
-from __future__ import annotations
-
 from coordinator_core.simulator.bulk_commits import CommitStreams
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topic_plan import plan_topics

@@ -1,7 +1,5 @@
 """What the software finds in a simulated log is what happened."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.rows import Verdict

@@ -1,7 +1,5 @@
 """Streams groups that do what KIP-1071 defines: what the software finds in their simulated logs is what happened."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Chance is the same for ever, and says what it is asked for."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from coordinator_core.simulator.seeded_random import SeededRandom

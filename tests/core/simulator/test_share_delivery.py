@@ -1,7 +1,5 @@
 """Share delivery in simulations: what the state log says against what is true, and nothing found where nothing is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

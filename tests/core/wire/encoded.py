@@ -1,7 +1,5 @@
 """Decoded records as the bytes that they come from."""
 
-from __future__ import annotations
-
 from coordinator_core.records import Family
 from coordinator_core.wire.record_codec import DecodedRecord, encode_key, encode_value
 

@@ -1,7 +1,5 @@
 """Batches that brokers write, or compaction leaves, beside those of records."""
 
-from __future__ import annotations
-
 from coordinator_core.wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
 from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, frame
 from coordinator_core.wire.control import encode_marker

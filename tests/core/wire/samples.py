@@ -1,7 +1,5 @@
 """Real records of every type, from logs and traces of Kafka 3.9.1, 4.0.0 and 4.3.1."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 Hypothesis takes constants from the modules that are loaded, so its examples depend on what ran before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final

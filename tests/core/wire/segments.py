@@ -1,7 +1,5 @@
 """Small segments for tests, and bytes of message formats v0 and v1 put together by hand."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Hypothesis strategies derived from the schemas: any value that a version of a message can carry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

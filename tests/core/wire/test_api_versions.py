@@ -1,7 +1,5 @@
 """The request ApiVersions, against answers of real brokers."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

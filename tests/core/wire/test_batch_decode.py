@@ -1,7 +1,5 @@
 """The columnar decoder says what the plain one says, whatever the batch looks like."""
 
-from __future__ import annotations
-
 import struct
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Columns of decoded commits give back their bytes, and what they do not give back is noticed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Record batch v2: what is written is read, by both readers alike: times, sequences, control and empty batches."""
 
-from __future__ import annotations
-
 import struct
 
 import pyarrow as pa

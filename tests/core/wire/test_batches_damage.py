@@ -1,7 +1,5 @@
 """Damaged segments: what is damaged is reported with its place, cause and bytes; nothing else is lost."""
 
-from __future__ import annotations
-
 import random
 import struct
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Message formats v0 and v1, put together by hand: plain, in compressed wrappers, and damaged."""
 
-from __future__ import annotations
-
 import cramjam
 import pytest
 import xxhash

@@ -1,7 +1,5 @@
 """The codecs: both ways, in the framings that clients use, within bounds."""
 
-from __future__ import annotations
-
 import struct
 
 import cramjam

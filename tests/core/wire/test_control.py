@@ -1,7 +1,5 @@
 """Control records of the KRaft log, as a broker wrote them and as kafka-dump-log 4.3.1 prints them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The blobs inside classic groups, by hand and by hypothesis."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Generated readers: the values and the errors of the plain ones, for whole and for damaged bytes."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

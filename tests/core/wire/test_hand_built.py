@@ -1,7 +1,5 @@
 """Record versions that no broker of today writes, put together by hand from the schema facts, not by the encoder."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

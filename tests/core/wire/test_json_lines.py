@@ -1,7 +1,5 @@
 """JSON lines: rows and columns print the same text, and nothing that does not decode is left out."""
 
-from __future__ import annotations
-
 import json
 import random
 

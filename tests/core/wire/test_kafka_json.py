@@ -1,7 +1,5 @@
 """Decoded values as Kafka's JSON and back."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A batch of very many records goes on in pieces, and one damaged record still refuses all of it."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from collections.abc import Iterator

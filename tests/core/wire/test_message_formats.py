@@ -4,8 +4,6 @@ Every message format with every codec and timestamp type it has, four batches ea
 record is gone, cleaned again, and emptied (v2 keeps such a batch, older formats drop it). Keys and values may be null.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """Real records with flipped, cut, doubled and overwritten bytes: only errors of the tree, and both decoders agree."""
 
-from __future__ import annotations
-
 import random
 
 import pyarrow as pa

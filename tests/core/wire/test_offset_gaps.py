@@ -1,7 +1,5 @@
 """Offsets without a record: which compaction explains, and which are lost. Tables find the same: ``test_gaps.py``."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

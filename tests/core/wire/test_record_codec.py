@@ -1,7 +1,5 @@
 """The plain codec: what it writes it reads, what it refuses it names."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

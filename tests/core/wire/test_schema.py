@@ -1,7 +1,5 @@
 """The schema files: complete, described, and readable wherever the package lies."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

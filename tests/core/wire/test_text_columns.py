@@ -1,7 +1,5 @@
 """Text put together a column at a time equals text put together row by row."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 

@@ -1,7 +1,5 @@
 """Outcomes of transactions: by markers, across holes, after compaction."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st

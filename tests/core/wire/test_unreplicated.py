@@ -1,7 +1,5 @@
 """Which records of copies were never replicated: the leader epochs decide, not the order of the copies."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Times of records whose batches have none: those of their values, as far as the order of the log allows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Checks: what is measured, what is expected of it, and which verdict that gives."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

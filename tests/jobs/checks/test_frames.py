@@ -1,7 +1,5 @@
 """What the shipped suites on tables look at, and that each of them fails where it should."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path

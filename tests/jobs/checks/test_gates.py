@@ -1,7 +1,5 @@
 """What gates count: the level, what is new, what is accepted until a day and for a reason."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Great Expectations project: opened by Great Expectations itself, changed in its own way, run by the checks."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from datetime import UTC, datetime

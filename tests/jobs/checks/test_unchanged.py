@@ -1,7 +1,5 @@
 """Measures of tables that have not changed: taken from the note of the last checks, only older."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The command table: help without imports, errors as one line, exit codes."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

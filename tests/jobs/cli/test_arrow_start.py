@@ -1,7 +1,5 @@
 """Arrow starts without pandas in each question, and pandas can be imported afterwards."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

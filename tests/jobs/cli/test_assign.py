@@ -1,7 +1,5 @@
 """The commands ``assign`` and ``compare``."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The commands that judge and suppose, on the small real log."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

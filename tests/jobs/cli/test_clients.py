@@ -1,7 +1,5 @@
 """Answers name the client libraries of a group: who leads, and how many members each has."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.commands import text_of_command

@@ -1,7 +1,5 @@
 """``commits``: the steps of committed offsets on a real log, against what the test's clients did."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """The commands that look at log folders directly, from segment files to what is printed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

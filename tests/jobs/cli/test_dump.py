@@ -1,7 +1,5 @@
 """The dump command: what it reads, what it says about damage, its exit codes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

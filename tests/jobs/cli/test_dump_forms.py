@@ -1,7 +1,5 @@
 """The form of a dump raises no alarm, and what it says nothing of is told."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Records of 3.7's early access of KIP-848 in several log partitions: said once for all of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The story of a rebalance and the findings, from segment files to what is printed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

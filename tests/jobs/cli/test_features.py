@@ -1,7 +1,5 @@
 """The levels of features that a cluster works with, as ``config`` shows them beside the settings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What CI systems read of a gate: JUnit XML and annotations of GitHub Actions."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

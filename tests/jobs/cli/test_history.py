@@ -1,7 +1,5 @@
 """The commands that tell what groups went through, from segment files to what is printed."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

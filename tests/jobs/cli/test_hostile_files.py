@@ -1,7 +1,5 @@
 """Files of every kind that somebody made to do harm, or that are simply not what they should be: one clear error."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

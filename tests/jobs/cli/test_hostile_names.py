@@ -1,7 +1,5 @@
 """Names from a log that would act on what shows them: terminals, HTML, JSON and Prometheus labels."""
 
-from __future__ import annotations
-
 import io
 import json
 import unicodedata

@@ -1,7 +1,5 @@
 """Questions to tables of a catalog of which this machine has a copy: without Spark, as long as it is current."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``--keep``: logs become tables that answer as the logs do, and of which nothing is read twice."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

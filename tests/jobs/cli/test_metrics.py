@@ -1,7 +1,5 @@
 """Metrics: what a Prometheus server reads from them is what the other commands answer."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

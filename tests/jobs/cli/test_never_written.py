@@ -1,7 +1,5 @@
 """What no record says: answers about the samples do not claim it, where the page of limits says that nothing can."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The questions of an operator with an incident: question, command, and the answer on a real log."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """What commands print with --json fits the schema that ``schema`` prints for them."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A question about a time before or after the logs, or to tables that are not there: it is said."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

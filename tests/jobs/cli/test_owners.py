@@ -1,7 +1,5 @@
 """``owners``: since when, until when, in which epoch, by which record; and every owner over time."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Tables for people: readable on any terminal, one line a row everywhere else."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

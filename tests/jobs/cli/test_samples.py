@@ -1,7 +1,5 @@
 """The shipped sample is what its README says."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

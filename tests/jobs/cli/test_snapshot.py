@@ -1,7 +1,5 @@
 """Snapshots of a cluster: rows of an Admin client that plays a cluster, and what the questions make of them."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import Future
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Times as commands and the report print them; a record without a time has -1."""
 
-from __future__ import annotations
-
 from coordinator_core.cluster import clocks
 from coordinator_core.records import LogPosition
 from jobs.cli import explain, output

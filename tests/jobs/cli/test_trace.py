@@ -1,7 +1,5 @@
 """The command ``trace`` over a short recorded trace, as it is and spoilt."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

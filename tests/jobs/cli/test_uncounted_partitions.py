@@ -1,7 +1,5 @@
 """Without the metadata log nothing says how many partitions a log of groups has: its groups prove it, or it is said."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A log that brokers of 3.9 to 4.4 wrote in turn, from ``python -m tests.broker.upgrade``: nothing is called wrong."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile

@@ -1,7 +1,5 @@
 """What ``whatif`` says of its figures: that they are an estimate, and what they rest on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

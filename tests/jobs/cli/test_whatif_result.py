@@ -1,7 +1,5 @@
 """The result of a comparison in a sentence: what is beyond the error of the method, and what is not."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.whatif.replay import Comparison, WhatIfOutcome
 from coordinator_core.audit.whatif.share import DeliveryComparison, GivenUpRecords
 from jobs.cli.whatif import SAME, result, result_of_limit

@@ -1,7 +1,5 @@
 """The histories of groups as Spark's workers make them for findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from coordinator_core.audit.folds.group_history import GroupHistory

@@ -1,7 +1,5 @@
 """Rows on their way through ``arrived``: they come out as they went in, in few bytes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pyarrow as pa

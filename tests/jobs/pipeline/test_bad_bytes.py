@@ -3,8 +3,6 @@
 Ingest is looked at where it decides: what the segment source yields, what decoding sets aside, what a dump is.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

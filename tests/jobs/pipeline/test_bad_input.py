@@ -1,7 +1,5 @@
 """What a nightly run cannot do is one line and an exit code; nothing is lost, and the next run goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

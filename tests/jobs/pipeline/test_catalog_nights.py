@@ -1,7 +1,5 @@
 """Nights of a catalog whose tables only Spark opens: on a copy that is published, or by Spark, and they say which."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

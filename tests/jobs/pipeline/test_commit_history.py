@@ -1,7 +1,5 @@
 """Commits summarised by Spark and by the core: the same rows for generated logs of many groups."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Mapping

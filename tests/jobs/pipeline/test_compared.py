@@ -1,7 +1,5 @@
 """Dumps compared with the tables, where one of the two has nothing."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

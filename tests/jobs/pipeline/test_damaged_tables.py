@@ -1,7 +1,5 @@
 """Tables damaged on disk: a run refuses them, ``rebuild`` sets them aside, and the next run makes them again."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

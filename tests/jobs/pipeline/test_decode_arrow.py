@@ -1,7 +1,5 @@
 """Decoding of Arrow batches: the same as the plain decoder, and every row in one output or among the faulty."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Findings that this process makes in parts, and those that Spark makes: the same rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pyarrow as pa

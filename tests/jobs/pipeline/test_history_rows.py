@@ -1,7 +1,5 @@
 """How rows of history come into their tables, night by night."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 The changes are those of ``tests.fuzz``. In a night a failure here would end a task of Spark.
 """
 
-from __future__ import annotations
-
 import random
 from base64 import b64encode
 from collections import Counter

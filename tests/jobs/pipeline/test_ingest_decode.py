@@ -1,7 +1,5 @@
 """Dumps of every shape through ingest and decode: each record once, whatever comes twice or in another order."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

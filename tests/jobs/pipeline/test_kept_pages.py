@@ -1,7 +1,5 @@
 """What is kept of groups from one night to the next is what would be made again: findings, pages and the report."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """Snapshots of a cluster in the tables: the lag that nights compute is the lag that the log files give."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from pathlib import Path

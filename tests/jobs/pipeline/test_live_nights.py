@@ -1,7 +1,5 @@
 """Nights that read the log of groups from a broker; librdkafka itself plays one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

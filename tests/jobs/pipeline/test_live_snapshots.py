@@ -1,7 +1,5 @@
 """A running cluster whose log is read: snapshots before and after, which a night stores by itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

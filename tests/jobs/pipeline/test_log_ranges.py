@@ -1,7 +1,5 @@
 """How many records the ranges of the log put in order: none of a log partition without a gap."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Of which run the committed offsets are stored: the newest decoded one, or a later one with a snapshot."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Nightly: one run at a time, each step once, whatever ended the run before; clear words for what cannot be done."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Committed offsets, commits that went back and removed offsets of the samples: what the core's fold says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A night over the log of an older broker, whose batches have no times: the tables say what the files say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

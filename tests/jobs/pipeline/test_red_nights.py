@@ -1,7 +1,5 @@
 """A night fails for what is new in it, and not for what an earlier night has told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The tables of history: the rows of the fold without Spark, whenever and however often the job runs."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator

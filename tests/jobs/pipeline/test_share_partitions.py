@@ -1,7 +1,5 @@
 """Share delivery in the tables: the rows of the recorded log, however it is cut into nights, as from its files."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import groupby

@@ -5,8 +5,6 @@ Where a change of rows is meant, ``--rewrite`` writes what this process finds: s
 and why.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

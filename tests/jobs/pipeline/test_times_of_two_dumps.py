@@ -1,7 +1,5 @@
 """Records that two dumps have, of which one does not show their times: ingest with Spark takes them once."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession

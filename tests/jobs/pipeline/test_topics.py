@@ -1,7 +1,5 @@
 """Topic history from the tables: of a metadata log whose beginning is gone, the same as from the files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Dumps of two clusters taken for one: where they have different records at one position, it is said, and not mixed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

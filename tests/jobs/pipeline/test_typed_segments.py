@@ -2,8 +2,6 @@
 through ``arrived``.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

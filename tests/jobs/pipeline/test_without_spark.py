@@ -1,7 +1,5 @@
 """A night where Spark and Java are not installed: the same tables, whatever comes."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

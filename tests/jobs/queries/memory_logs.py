@@ -1,7 +1,5 @@
 """Log partitions in memory, in the place of files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What files and tables say of groups at a moment, to be compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Partitions of the log of groups, and topics, that were not given: an answer says so, and never is empty for it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

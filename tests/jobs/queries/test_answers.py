@@ -1,7 +1,5 @@
 """Whatever commands ask, the tables answer as the log files do, at any moment, in this process and through Spark."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Answers from log files with brokers' application logs beside them."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from datetime import timedelta

@@ -4,8 +4,6 @@ Client-side assignment is the document of classic groups, KIP-932 that of share 
 each transcript; the log files are read, replayed, described, judged and explained.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace

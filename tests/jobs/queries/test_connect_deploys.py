@@ -1,7 +1,5 @@
 """What a rolling restart of Connect workers says of the rebalance delay: the log decides whether it applied."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

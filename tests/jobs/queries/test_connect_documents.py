@@ -3,8 +3,6 @@
 The coordinator model writes each transcript; the log files are read, replayed, described, judged and explained.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

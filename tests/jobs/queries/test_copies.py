@@ -1,7 +1,5 @@
 """Copies of a log partition by several brokers, one with records that were never replicated (KIP-101)."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shutil

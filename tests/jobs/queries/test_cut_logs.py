@@ -1,7 +1,5 @@
 """Logs of which parts are gone: what is said of a group is right, or null; nothing right is called wrong."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 The quick tier has one log with every kind of damage, the long tier a log for each.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.api import CoordinatorAudit

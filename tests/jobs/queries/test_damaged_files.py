@@ -1,7 +1,5 @@
 """Damaged and compacted logs, read from files: what is stated about a moment or about history is true."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cached_property

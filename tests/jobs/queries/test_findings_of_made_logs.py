@@ -1,7 +1,5 @@
 """Findings whose other tests type in rows: here each is found in a log, made record by record."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs replayed without tables: what damaged bytes leave unknown."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A group with as many members as brokers allow, from files and from tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The lives of a streams group: over each of them one topology says which tasks read a topic."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory

@@ -3,8 +3,6 @@
 The log is of three members that are bounced one after the other to a new topology (the example of the document).
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

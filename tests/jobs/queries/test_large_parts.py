@@ -1,7 +1,5 @@
 """Commits that are left out of large parts of a log: those that others overwrite, and those of other groups."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

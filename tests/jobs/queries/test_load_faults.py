@@ -1,7 +1,5 @@
 """Records that no coordinator loads, from log files and from tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Coverage from the tables: counted in blocks of offsets, and the same as from the log itself, however they fall."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Findings of logs that lack a segment, or all times: none that the whole log does not have."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

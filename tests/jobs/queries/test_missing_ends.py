@@ -1,7 +1,5 @@
 """The end of a partition that is missing: what lasted there is in doubt, by one rule, in files and tables alike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch

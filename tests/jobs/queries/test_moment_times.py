@@ -1,7 +1,5 @@
 """What the offsets of a moment of the logs of groups mean in other logs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Random logs of all types of groups, compacted or cut: nothing wrong is certain, and what is proven is not unknown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

@@ -1,7 +1,5 @@
 """Since when a task counts for a partition that a topic has only for a part of the time."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.cluster.given_topics import GivenTopics

@@ -1,7 +1,5 @@
 """Commits of printed records: a commit holds where no transaction can have ended unseen, from files and from tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Logs that are cut, with holes, and with wrong bits, anywhere: nothing right is called wrong."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from random import Random

@@ -3,8 +3,6 @@
 ``python -m tests.broker.witness`` recorded them; ``truth.json`` has what was done.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A random life on a real broker: what is said of owners, commits, causes and times is what its clients knew."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

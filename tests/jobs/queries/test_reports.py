@@ -1,7 +1,5 @@
 """Situations of public reports, rebuilt on real brokers (``tests/data/reports.tar.xz``): what is said of them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

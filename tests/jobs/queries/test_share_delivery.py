@@ -1,7 +1,5 @@
 """What commands say of the recorded share groups, straight from its logs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Brokers' application logs in the tables: the same answers as from files, each line once, with its time and record."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a real broker wrote to its own log, in the tables: the same answers as from the files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 The coordinator model writes each transcript; the log files are read, replayed, described, judged and explained.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby

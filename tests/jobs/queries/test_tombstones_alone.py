@@ -1,7 +1,5 @@
 """Groups of which a log has only tombstones: that they were there is said, from files and from tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

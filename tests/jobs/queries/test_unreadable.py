@@ -1,7 +1,5 @@
 """Records that no schema describes: what they may have said is unknown, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

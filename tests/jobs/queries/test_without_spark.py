@@ -1,7 +1,5 @@
 """Answers from log files and from folders of tables need no Spark: the commands do not import it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ itself is asserted with the numbers of the document; where a transcript is given
 the audit says so. ``pytest ... --rewrite`` writes the blocks of the page again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import fields

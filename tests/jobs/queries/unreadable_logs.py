@@ -1,7 +1,5 @@
 """Logs of which some records cannot be decoded, as if a newer broker had written them."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Tables of logs that lack much, of two clusters, in which each part of a relation's text should matter to some row."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Tables of generated rows, and both engines over them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What questions about a moment read of the tables, over ``damaged_tables``: of all groups, and of one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final

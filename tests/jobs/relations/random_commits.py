@@ -2,8 +2,6 @@
 created again, commits that go back, and records of groups between them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from typing import Final

@@ -1,7 +1,5 @@
 """What the functions that read relations are asked over ``damaged_tables``, and their answers in a form to compare."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass

@@ -4,8 +4,6 @@ No function returns their rows: an engine reads them, mostly with a fold behind 
 ``test_lag`` compares them with the core over random logs, and has changes of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Tables of log files, filled by this process: what a night would write, without Spark, in a fraction of a second."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path

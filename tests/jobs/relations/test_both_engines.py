@@ -1,7 +1,5 @@
 """Each function that reads a relation returns the same from both engines: of logs that lack much, of two clusters."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Commits in the order in which they hold: one of a transaction holds from the first marker behind it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyspark.sql import SparkSession

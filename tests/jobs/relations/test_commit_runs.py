@@ -1,7 +1,5 @@
 """Commits of one group in random logs: as runs, as those that went back, and as left out; files and tables agree."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

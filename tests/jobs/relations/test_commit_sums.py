@@ -1,7 +1,5 @@
 """Commits that went back and removed offsets: both engines say what the cases prove; each part of the texts matters."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Commits over time in random logs with transactions and tombstones: tables have the points of the log files."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

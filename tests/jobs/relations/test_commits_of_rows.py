@@ -1,7 +1,5 @@
 """Commits at a moment, from random rows: what Python finds among them; at the end all commits and their sums say it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Commits at the end of random logs: the summaries say what all commits say, and each part of both texts matters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Deliveries of share partitions: the text sums rows up as the core's fold does, on both engines."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A log partition without a record, of which a moment names an offset: tables say of it what log files say."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.groups.certainty import LogGaps

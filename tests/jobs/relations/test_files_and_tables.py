@@ -1,7 +1,5 @@
 """Random logs of commits: files and tables say the same of lag, committed offsets and commits that went back."""
 
-from __future__ import annotations
-
 import shutil
 from collections import defaultdict
 from pathlib import Path

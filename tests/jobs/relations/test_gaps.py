@@ -1,7 +1,5 @@
 """Gaps and their causes, each from a few rows of a log, in both engines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Histories of groups from tables: which groups have one, up to when it goes, and commits over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

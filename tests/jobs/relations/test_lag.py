@@ -1,7 +1,5 @@
 """The lag relation over random logs: both engines, and the log files, say the same; each part of its text matters."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

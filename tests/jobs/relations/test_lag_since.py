@@ -1,7 +1,5 @@
 """The lag at each snapshot from a time on, of a log that lacks what was written for a while; each topic is a case."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

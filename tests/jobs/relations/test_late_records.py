@@ -1,7 +1,5 @@
 """What a night lacked of the logs, as a later one shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

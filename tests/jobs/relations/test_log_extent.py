@@ -1,7 +1,5 @@
 """What the tables hold of log partitions at a moment, each from a few rows: at the end, at a time, below an offset."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What was read of the logs: the texts in both engines, against plain Python over generated logs."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """What the tables know of the logs as a whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records of groups and of the share state log at a moment, from random rows: what Python finds among them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from random import Random

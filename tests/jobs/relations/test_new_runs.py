@@ -3,8 +3,6 @@
 Each row lies in a log partition of its own, so that an answer names the rows that count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final

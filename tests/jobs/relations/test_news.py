@@ -1,7 +1,5 @@
 """What is new since a night: by the nights that ended well, the nights of findings, and the runs of records."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The offsets of groups: both engines say what the cases prove, and each part of the text matters to one of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs of older brokers: records without times, and groups that a coordinator forgets without a record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

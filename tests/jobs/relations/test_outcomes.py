@@ -1,7 +1,5 @@
 """Outcomes that the whole log decides, of random logs with holes: the text says what the rule says, on both engines."""
 
-from __future__ import annotations
-
 import shutil
 from bisect import bisect_right
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The largest records and batches: the tables give what the log's own fold gives, byte for byte."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a replay reads of random tables: the rows that the rules give, which are here in Python; on both engines."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Iterable

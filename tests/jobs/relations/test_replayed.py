@@ -1,7 +1,5 @@
 """Whether history has all records: each row that says it has not, by itself; and who writes the tables."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sessions that many members lost together: the tables give the finding of the cluster that histories give."""
 
-from __future__ import annotations
-
 import random
 from itertools import groupby
 from operator import attrgetter

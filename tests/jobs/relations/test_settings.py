@@ -1,7 +1,5 @@
 """What snapshots show of settings: the tables say what a snapshot file says, and each part of the texts matters."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

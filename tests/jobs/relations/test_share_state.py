@@ -1,7 +1,5 @@
 """What the share state log lacks: the tables know it as the log files show it, so that answers from both agree."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Short texts of several relations: of a few rows, each is left out for one reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

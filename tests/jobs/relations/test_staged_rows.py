@@ -1,7 +1,5 @@
 """What replay reads of the rows that it has staged: of a few rows, each is left out for one reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

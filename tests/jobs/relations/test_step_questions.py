@@ -1,7 +1,5 @@
 """What the steps of a night ask before they begin: of a few rows, each is left out for one reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Topics from the lines of brokers' logs in tables: those of files, found before replay has found the zone of lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Topics from tables: those of a metadata log of another cluster are left out, as they are from log files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

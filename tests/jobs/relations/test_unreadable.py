@@ -1,7 +1,5 @@
 """Records that cannot be decoded: the tables know of them what the log files show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records that cannot be decoded, as each reader asks for them: random rows, and what Python finds among them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Whether tables that were made from the log know all of it: each row that a later run may bring, by itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Each store has, beside the rows that count, rows of another cluster, of other lo
 each of which makes another answer if a relation takes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Who caused the rebalances of a group, which one was the worst, and who owned what."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A report from tables says what the logs lack, as one from log files does."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

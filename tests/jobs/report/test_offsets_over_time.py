@@ -1,7 +1,5 @@
 """What a page knows of the offsets that were committed at a moment is what the log says of that moment."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One group's part of the report: how long it holds, and its texts."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

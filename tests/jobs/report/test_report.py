@@ -1,7 +1,5 @@
 """The report: its data from logs and from rows, and the page."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The report from the tables says what the report from the log files says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

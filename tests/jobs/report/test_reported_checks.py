@@ -1,7 +1,5 @@
 """The checks in a report: those of the last run, what failed first, and why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Who may ask the served page: DNS rebinding, other sites, and the token of an address that others reach."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.serve.guard import COOKIE, Guard, is_local

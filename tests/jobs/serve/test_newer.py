@@ -1,7 +1,5 @@
 """A page beside which a watch runs shows what the watch has read, as if its logs or tables had been read to there."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The first page from tables is that of the report from the same tables, and each answer fits its JSON Schema."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The served page says the same from log files and from the tables that a night made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

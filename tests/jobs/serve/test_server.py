@@ -1,7 +1,5 @@
 """The server only reads, and no request takes more of size, time or connections than it may."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

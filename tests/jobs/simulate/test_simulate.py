@@ -1,7 +1,5 @@
 """``simulate``: the same bytes for a seed, in every shape; one clear line for a scenario that cannot be."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

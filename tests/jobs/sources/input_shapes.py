@@ -1,7 +1,5 @@
 """One log partition in each shape in which people bring it."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """A segment that is not there although its index is: the end of the log partition is missing."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

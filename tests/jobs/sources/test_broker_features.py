@@ -1,7 +1,5 @@
 """Asking brokers what they support, over sockets that answer as brokers do, and as others do."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Files of brokers' application logs in the layouts in which people have them: each says what the original says."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

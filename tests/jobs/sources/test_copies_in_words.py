@@ -1,7 +1,5 @@
 """Which of several copies of a log partition counts, in words."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

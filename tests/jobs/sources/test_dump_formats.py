@@ -1,7 +1,5 @@
 """What a dump is, by the names of its files; the mistakes are one line each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tarfile

@@ -1,7 +1,5 @@
 """Files of end offsets: what lacks its partition or its time is named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

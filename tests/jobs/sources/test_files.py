@@ -1,7 +1,5 @@
 """Segments in directories, as files and inside archives."""
 
-from __future__ import annotations
-
 import builtins
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """Every shape of input in both readers; ``docs/inputs.md`` has what is read, a file what is said (--rewrite)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """JSON lines: both forms, and every line that is no record is kept with its place and its cause."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64encode

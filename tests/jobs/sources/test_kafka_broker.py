@@ -1,7 +1,5 @@
 """The live source against a consumer that plays a broker."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 from typing import Any

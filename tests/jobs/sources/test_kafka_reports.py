@@ -1,7 +1,5 @@
 """What librdkafka reports while no answer comes, as the one line that a user reads."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 from typing import Any
 

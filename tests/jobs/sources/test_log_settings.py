@@ -1,7 +1,5 @@
 """The settings of a log, in a file beside it: what they do, and what a file of somebody else must not do."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

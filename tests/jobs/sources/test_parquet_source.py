@@ -1,7 +1,5 @@
 """Parquet as Spark writes the columns of its Kafka source: read without Spark, with the rows that Spark reads."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Callable, Sequence

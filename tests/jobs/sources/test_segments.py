@@ -1,7 +1,5 @@
 """The segment source's ranges: same rows however a file is cut, outcomes, and damage that costs nothing else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from itertools import pairwise

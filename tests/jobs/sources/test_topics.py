@@ -1,7 +1,5 @@
 """The metadata log as brokers keep it: once its first segments are gone, a snapshot says what they said."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Of tables in a folder and in a catalog; one test runs the others again through Spark Connect.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables that only Spark can open, read by this process from copies of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Damage to tables in a folder: found before a run writes, and named with the file and the cause."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tables that this process cannot read are read through Spark, one table by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

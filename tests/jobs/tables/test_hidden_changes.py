@@ -1,7 +1,5 @@
 """Changes of a catalog's table by other programs, which many commits of maintenance may hide."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lease: one run writes, whoever has the same host name; each commit asks for it; conflicts are repeated once."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Small changes of a table by this process: as Spark makes them, and none over the change of another run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

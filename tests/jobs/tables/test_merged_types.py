@@ -1,7 +1,5 @@
 """Tables that this process merges: after three nights their texts can be compared in every reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

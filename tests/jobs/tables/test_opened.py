@@ -1,7 +1,5 @@
 """A table of a folder is opened again only once somebody has committed."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SQL for two engines: names of tables and given values; what a folder without tables, and with newer ones, says."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

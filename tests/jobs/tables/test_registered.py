@@ -1,7 +1,5 @@
 """Tables that a catalog names and this process writes by their paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors of Spark that callers of the Python API see."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.errors import InputError, UsageError

@@ -1,7 +1,5 @@
 """What Spark is told of a table."""
 
-from __future__ import annotations
-
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 

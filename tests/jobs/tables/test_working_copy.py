@@ -1,7 +1,5 @@
 """Copies of the tables of a catalog that a night works on, and their publication: whole, or taken back."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

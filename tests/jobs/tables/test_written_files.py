@@ -1,7 +1,5 @@
 """Files that tasks write for Delta tables: in order, in small row groups, with statistics, and committed once."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, cast

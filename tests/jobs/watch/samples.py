@@ -1,7 +1,5 @@
 """The samples' log as a folder whose segments grow."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path

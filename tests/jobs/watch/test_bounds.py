@@ -1,7 +1,5 @@
 """What a watch keeps and does is bounded: rows of a group, findings of a round, and what is told of lag."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.folds.partition_folds import PartitionFolds

@@ -2,8 +2,6 @@
 in order, and nothing is called damaged.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from random import Random

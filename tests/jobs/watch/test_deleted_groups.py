@@ -1,7 +1,5 @@
 """Deleted groups are forgotten, but for the last ones: a watch of a cluster with ever new groups stays small."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing

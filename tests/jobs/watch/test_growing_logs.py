@@ -1,7 +1,5 @@
 """A watch of a folder whose segments grow: what it tells is what the questions say of the whole log."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A live broker does not show the ends of transactions: what is missing behind a key that came twice is one of them."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

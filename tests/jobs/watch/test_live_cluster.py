@@ -1,7 +1,5 @@
 """What a watch learns of a running cluster beside its logs: topics, and who leads the logs of coordinators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

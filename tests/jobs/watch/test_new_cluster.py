@@ -1,7 +1,5 @@
 """A watch of a cluster to which no consumer has come: it has no log of groups yet."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

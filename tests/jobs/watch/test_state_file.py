@@ -1,7 +1,5 @@
 """A watch that begins again: it reads on where it was saved, tells nothing twice, and loses nothing."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Metrics that a watch serves: what the command prints of the same log, as Prometheus reads it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Findings that a watch posts: to Alertmanager as alerts, elsewhere with a text; what fails is a warning."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A watch says once, when it begins, what the logs that it follows lack."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path

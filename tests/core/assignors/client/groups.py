@@ -1,7 +1,5 @@
 """Groups of consumers for properties: hypothesis strategies, rounds that follow each other, and plain references."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from struct import pack

@@ -1,7 +1,5 @@
 """What the assignors of each client do, as the facts of its own code say it in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """From the blobs of a group's record to the assignment that its leader should have written."""
 
-from __future__ import annotations
-
 from coordinator_core.assignors.client.leader_view import recorded, same_sets, subscribed_member
 from coordinator_core.assignors.leader_round import leader_round
 from coordinator_core.cluster.image import Topic, TopicImage

@@ -1,7 +1,5 @@
 """Input that no healthy group sends: the outcome of Kafka's classes, or an error that names what is wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.assignors.case_files.case_types import run_case

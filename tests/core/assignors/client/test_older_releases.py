@@ -1,7 +1,5 @@
 """Sticky assignors of older releases: what the classes of kafka-clients 2.4.1, 2.6.3, 2.8.2, 3.3.2 and 3.6.2 gave."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Range and round robin: invariants on any group, and the textbook definition on small ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from itertools import cycle

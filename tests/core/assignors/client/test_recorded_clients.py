@@ -1,7 +1,5 @@
 """What leaders of releases before today's, and of @platformatic/kafka 2.12, gave in groups on real brokers, as sets."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The sticky assignors: balance, what stays where it was, and what is withheld until it is given up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

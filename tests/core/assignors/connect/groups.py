@@ -1,7 +1,5 @@
 """A Connect group that goes through rounds: workers come and go, follow what they are told, and time passes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Connect's assignors: invariants over rounds, and what KIP-415 promises."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The document's worked cases, as transcripts that can be read: see case_studies.txt."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field

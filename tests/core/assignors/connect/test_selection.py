@@ -1,7 +1,5 @@
 """Who computes a Connect group's assignment, and which assignments it refuses (Connect on KIP-848)."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.assignors.connect.selection import (

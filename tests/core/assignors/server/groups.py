@@ -1,7 +1,5 @@
 """Consumer and share groups for hypothesis, and what must hold of any assignment of one."""
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

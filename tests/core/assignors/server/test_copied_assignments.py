@@ -1,7 +1,5 @@
 """Copies of assignments: a few changes, made member after member, give what many give, made in columns."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Groups that are odd or wrong: what Kafka's classes do with them, or else an error that names the cause."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpec, MemberSpec

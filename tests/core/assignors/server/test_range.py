@@ -1,7 +1,5 @@
 """Server-side ``range`` against the obvious way to write it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 
 from coordinator_core.assignors.inputs import GroupSpec, MemberSpec

@@ -1,7 +1,5 @@
 """``simple`` for share groups: everybody busy, partitions shared evenly, and the failure that Kafka's class has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``uniform``: balance, stickiness and, where the result is unique, a slow reference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Streams groups for hypothesis, and what must hold of any assignment of one."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import strategies as st

@@ -7,8 +7,6 @@ compute another assignment after a while). A case that KIP-1071 and Kafka's clie
 twice: as it is, and in other numbers that Kafka's client reads as KIP-1071 reads the first ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The invariants of classic Kafka Streams assignments, each broken once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``highly_available`` by its properties, which KIP-1071, KIP-441 and KIP-708 name; ``test_kafka_cases`` has cases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

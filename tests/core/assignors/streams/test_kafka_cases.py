@@ -1,7 +1,5 @@
 """``highly_available`` against recorded results of Kafka Streams' own assignor, process by process, order aside."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

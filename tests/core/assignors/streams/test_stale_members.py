@@ -1,7 +1,5 @@
 """Members with an older topology keep what they had, and others take the rest."""
 
-from __future__ import annotations
-
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.assignors.streams.topology import retain_only
 

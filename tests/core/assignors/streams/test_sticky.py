@@ -1,7 +1,5 @@
 """Streams ``sticky``: invariants, balance, stickiness; what tasks without members and strange topologies lead to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a group's converged states say of members that took the place of others."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.findings.converged_states import converged_states
 from coordinator_core.audit.folds.group_history import GroupHistory
 from tests.core.audit.histories import assignment, at, member, rebalance

@@ -1,7 +1,5 @@
 """Groups whose feature the cluster has turned off."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow

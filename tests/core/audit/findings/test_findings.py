@@ -1,7 +1,5 @@
 """Each finding on a history that has it, and on one that just does not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

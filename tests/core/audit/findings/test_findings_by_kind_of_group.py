@@ -4,8 +4,6 @@ A case is a history that has the finding; the same story is told for every kind 
 group has: topic partitions, tasks, connectors, or several of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Settings of groups outside of their bounds: which bound it is, where it is from, and when it is a warning."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow

@@ -1,7 +1,5 @@
 """Records in the log that brokers of a release cannot load."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow

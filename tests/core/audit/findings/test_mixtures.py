@@ -1,7 +1,5 @@
 """Clients that do not work together: in groups of real clients on a broker, and in histories by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Findings about a cluster count groups: they are complete only where the logs may lack none of that time."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding

@@ -1,7 +1,5 @@
 """Findings of share groups, on logs made by hand: each one where it is, and where it just is not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups that are made again and again under new names, as by a console consumer that is started again and again."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow

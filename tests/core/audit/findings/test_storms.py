@@ -1,7 +1,5 @@
 """Storms against their plain definition: the windows that have enough rebalances, joined where they overlap."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Warm-up tasks that never take over and topology updates left half done, from hand-made logs (KIP-1071)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Work that nobody does, from hand-made logs: streams groups that are not ready, tasks and share partitions."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.explain import explain

@@ -1,7 +1,5 @@
 """Commit records over time: the interval follows from the times alone, and short intervals add up to long ones."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Why an offset was removed, where its age alone does not tell: an empty classic group loses all of them at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.folds.removals import (

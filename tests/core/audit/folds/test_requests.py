@@ -1,7 +1,5 @@
 """Who changed a group, by the lines of the authorizer."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.folds.removals import done_by

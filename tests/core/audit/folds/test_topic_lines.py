@@ -1,7 +1,5 @@
 """Topics through time from the lines of brokers' logs, where there is no metadata log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Groups of Connect workers that live in two logs, of which one does not show what the other ends."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory

@@ -1,7 +1,5 @@
 """What lines of brokers' application logs add to the history of a group, and what they do not."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lag at the times of snapshots, and Burrow's status where the end offsets leave one."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.offsets.burrow import (

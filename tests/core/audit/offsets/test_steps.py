@@ -1,7 +1,5 @@
 """Steps of committed offsets: what is one step, who owned the partition, and why an offset went back or was removed."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory

@@ -1,7 +1,5 @@
 """Changes of one record of a log, each of which a rule of the protocol forbids."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from copy import deepcopy

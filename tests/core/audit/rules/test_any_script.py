@@ -1,7 +1,5 @@
 """Whatever clients do, what the coordinator writes is right: every target identical, no rule broken."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

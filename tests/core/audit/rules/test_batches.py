@@ -1,7 +1,5 @@
 """Rules of where and when records of a group are written: each fires on a log that Kafka does not write."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.rules.rule_fold import RuleFold

@@ -1,7 +1,5 @@
 """Rules of Connect groups: on KIP-848, where work has one owner, and of the classic protocol."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """What looks like a fault in a log of a group coordinator, and is none: no rule fires."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Holders of units against a plain model: what each member has, looked through anew each time."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

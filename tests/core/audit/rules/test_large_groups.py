@@ -1,7 +1,5 @@
 """What the rules do for each record does not grow with the number of members."""
 
-from __future__ import annotations
-
 import sys
 from types import FrameType
 

@@ -1,7 +1,5 @@
 """Each rule of the protocols, broken once by hand; and the sample log, in which none is."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from itertools import islice

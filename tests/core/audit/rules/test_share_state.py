@@ -1,7 +1,5 @@
 """Each rule of the share state log, broken once by hand; the recorded logs, and what they allow, break none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

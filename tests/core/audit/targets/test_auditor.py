@@ -1,7 +1,5 @@
 """Targets of the small real log: identical as written, noticed when changed."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Which topics a classic leader can have known: what it once assigned by, it never forgets."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict

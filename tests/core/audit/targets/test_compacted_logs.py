@@ -1,7 +1,5 @@
 """Verdicts on compacted logs: what was removed is not compared with, and nothing is not identical to nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

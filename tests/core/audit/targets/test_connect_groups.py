@@ -1,7 +1,5 @@
 """Targets of Connect groups on KIP-848: identical as their workers computed them, noticed when changed."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Rounds of classic Connect groups: only what a configuration can explain is left to the config topic."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The worked examples of KIP-1071, written by the model, are judged as what they are: right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

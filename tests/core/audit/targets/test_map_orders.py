@@ -1,7 +1,5 @@
 """Targets after a fail-over: a coordinator that loads a compacted log may hold a group's members in another order."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 

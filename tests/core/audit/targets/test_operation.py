@@ -1,7 +1,5 @@
 """Where an operation that wrote a target begins, be its batch known or not."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.targets.operation import TargetOperation, cut

@@ -1,7 +1,5 @@
 """Verdicts on assignments that other clients than Kafka's made, on a real broker: each is what its client computes."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from pathlib import Path

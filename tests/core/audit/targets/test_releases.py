@@ -1,7 +1,5 @@
 """Which release's assignors a target is compared with, by what the log tells of the brokers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

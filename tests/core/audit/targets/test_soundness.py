@@ -1,7 +1,5 @@
 """What holds of every assignment, whichever client made it; the texts name what is broken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from coordinator_core.assignors.client.claimed_partitions import owned_data

@@ -1,7 +1,5 @@
 """All verdicts on one group, as one pass over its records gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from coordinator_core.audit.rows import TargetAuditRow

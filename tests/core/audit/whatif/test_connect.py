@@ -1,7 +1,5 @@
 """What if, for Connect: rounds of workers again, with the rebalances that each change leads to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What-if and owners of streams groups that do what KIP-1071 defines, on the logs of its worked examples."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.audit.targets.rounds import rounds

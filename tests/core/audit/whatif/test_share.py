@@ -1,7 +1,5 @@
 """What if, for share groups: another delivery limit, on a log made by hand and on the recorded one."""
 
-from __future__ import annotations
-
 from coordinator_core.audit.group_audit import ShareAudit
 from coordinator_core.audit.whatif.share import GivenUpRecords, with_delivery_limit
 from coordinator_core.history.coverage import Coverage

@@ -1,7 +1,5 @@
 """What if members were static: those that come back in time keep their name, under whatever member id they come."""
 
-from __future__ import annotations
-
 import pytest
 
 from coordinator_core.assignors.inputs import AssignedGroupType

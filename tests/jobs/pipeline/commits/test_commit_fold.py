@@ -1,7 +1,5 @@
 """The pass over commits against the fold of the core: the same sums for generated logs, in chunks and nights."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Log partitions in slices: the same summaries of commits, and the same answers on what was read of the log."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Summaries of commits and ranges of the log, from run to run: the same as from all runs at once."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nights of a billion commits as plans: how many tasks the pass over commits has, and how many rows each of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import accumulate
 from types import SimpleNamespace
