@@ -103,6 +103,11 @@ def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterat
         plan = " by plan" if time.is_planned else ""
         gone = f"broker {time.broker} was gone{plan} from {utc(time.since.timestamp_ms)}"
         until = "" if time.until is None else f" until {utc(time.until.timestamp_ms)}"
+        if time.is_taken_over:
+            gone, until = (
+                f"broker {time.broker} had failed",
+                f"; another one took over at {utc(time.since.timestamp_ms)}",
+            )
         if time.overlaps(began_ms, end_ms):
             yield f"The coordinator of the group was away meanwhile: {gone}{until}. No member delayed it then.", proof
         elif time.until_ms is not None and 0 <= began_ms - time.until_ms <= FOUND_AGAIN_MS:

@@ -1,9 +1,9 @@
 """When no broker coordinated the groups of a log partition, as the metadata log says.
 
 The leader of a partition of ``__consumer_offsets`` coordinates its groups. It is away while the partition has no
-leader, or while its leader is fenced or unregistered: clients are not sent to it. Where another broker takes over,
-there is no such time: a broker that failed is fenced once its session has expired, and its partitions get new
-leaders then.
+leader, or while its leader is fenced or unregistered: clients are not sent to it. A broker that fails is fenced once
+its session has expired, and where another one takes over then, that is the moment until which it was away: the log does
+not say since when.
 """
 
 from collections import defaultdict
@@ -43,6 +43,11 @@ class CoordinatorAway(NamedTuple):
     def is_seen(self) -> bool:
         """Whether a watch asked the brokers: the times are then when it did, and there are no records."""
         return self.since.offset < 0
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether another broker took over as soon as this one was fenced, which had failed: ``since`` is then."""
+        return self.since == self.until
 
     @property
     def until_ms(self) -> int | None:
@@ -122,19 +127,37 @@ def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[Coordi
         if is_served and gone is not None:
             yield gone._replace(until=change.at, led=None if epoch == served else served)
             gone = None
+        elif is_served and last not in (NO_LEADER, leader):
+            left = _gone(brokers, topic, partition, last, change.at)
+            # One that is shut down gives its partitions up before it is fenced, and tells its clients.
+            if not left.is_planned and left.fenced is not None and left.fenced.timestamp_ms == change.at.timestamp_ms:
+                yield left._replace(until=change.at, led=None if epoch == served else served)
         if is_served:
             last, served = leader, epoch
         # A partition that never had a leader is not away: nobody was served by it yet.
         elif gone is None and last != NO_LEADER:
-            # The absence of the broker that begins then, or soon after.
-            since = ((each, each.since) for each in brokers.absences() if each.broker == last)
-            fenced = next((each for each, at in since if at is not None and at.offset >= change.at.offset), None)
-            gone = CoordinatorAway(topic, partition, last, change.at, None, None)
-            if fenced is not None:
-                at = fenced.since if fenced.is_fenced else None
-                gone = gone._replace(is_planned=fenced.is_planned, fenced=at)
+            gone = _gone(brokers, topic, partition, last, change.at)
     if gone is not None:
         yield gone._replace(led=None if epoch == served else served)
+
+
+def _gone(brokers: BrokerHistory, topic: str, partition: int, broker: int, at: LogPosition) -> CoordinatorAway:
+    """Return the time that begins as a broker leads a partition no more, with its absence, that begins with the same
+    write or soon after.
+    """
+    absence = next(
+        (
+            each
+            for each in brokers.absences()
+            if each.broker == broker and each.since is not None
+            if each.since.offset >= at.offset or each.since.timestamp_ms == at.timestamp_ms
+        ),
+        None,
+    )
+    gone = CoordinatorAway(topic, partition, broker, at, None, None)
+    if absence is None:
+        return gone
+    return gone._replace(is_planned=absence.is_planned, fenced=absence.since if absence.is_fenced else None)
 
 
 def _presence(brokers: BrokerHistory) -> Iterator[_Change]:

@@ -9,8 +9,9 @@ from typing import Final
 
 from coordinator_core.clients.known_clients import LEAVES_IF_NOT_POLLED
 from coordinator_core.cluster.clocks import utc
-from coordinator_core.cluster.coordinators_away import times_away
+from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, times_away
 from coordinator_core.durations import duration
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.causes import DEPARTED, CauseKind, about
@@ -89,7 +90,8 @@ def departure_hint(
         return None
     since_ms = max((since_ms for _, since_ms in times), default=membership.joined.timestamp_ms)
     # First of all: while nobody answered, silence says nothing of the member.
-    if (away := _coordinator_away(writer, membership, since_ms if last is None else last, at)) is not None:
+    sign_ms = since_ms if last is None else last
+    if (away := _coordinator_away(writer, membership, sign_ms, at, session_timeout_ms)) is not None:
         return away
     if last is None:
         # Of a member whose beginning is not in the log, commits may be missing from before the first record of it.
@@ -135,11 +137,17 @@ def _slow_poll(membership: OpenMembership, waited_ms: int) -> str | None:
     )
 
 
-def _coordinator_away(writer: HistoryWriter, membership: OpenMembership, since_ms: int, at: LogPosition) -> str | None:
+def _coordinator_away(
+    writer: HistoryWriter, membership: OpenMembership, since_ms: int, at: LogPosition, session_timeout_ms: int | None
+) -> str | None:
     """Return that the coordinator was away between the last sign of a member and its end; None: it was not.
 
-    Its last sign is a commit, or that it got a partition (``since_ms``), or a request of its own.
+    Its last sign is a commit, or that it got a partition (``since_ms``), or a request of its own. Timers begin again
+    once a coordinator is back: first that of the session, then that of a rebalance, which a classic group writes last.
     """
+    latest_ms = max(session_timeout_ms or 0, FOUND_AGAIN_MS)
+    if writer.open_history.type == GroupType.CLASSIC:
+        latest_ms += max(membership.rebalance_timeout_ms or 0, 0)
     if writer.topics is None:
         return None
     times = times_away(writer.topics.brokers, LOG_TOPICS[writer.group.family], at.partition)
@@ -148,6 +156,7 @@ def _coordinator_away(writer: HistoryWriter, membership: OpenMembership, since_m
         for each in times
         if each.overlaps(since_ms, at.timestamp_ms, writer.open_history.leader_epoch)
         and not each.was_over(membership.heard_ms, membership.heard_epoch)
+        and (each.until_ms is None or at.timestamp_ms <= each.until_ms + latest_ms)
     ]
     if not away:
         return None

@@ -60,6 +60,10 @@ class LostMember(NamedTuple):
     left_ms: Annotated[int, "when it was removed"]
     hint: Annotated[str, "up to when its coordinator was away"]
 
+    def is_of(self, time: CoordinatorAway) -> bool:
+        """Whether it was lost by this time of its coordinator."""
+        return self.hint.startswith(away_until(time.until_ms))
+
 
 def lost_members(history: GroupHistory) -> Iterator[LostMember]:
     """Yield the members of a group that may have lost their sessions as its coordinator was away."""
@@ -71,14 +75,14 @@ def lost_members(history: GroupHistory) -> Iterator[LostMember]:
 def told_of(history: GroupHistory, limits: Thresholds, time_ms: int) -> bool:
     """Whether what happened in a group at a time may be the consequence of a coordinator that was away for long."""
     near = (time for time in history.away if time.overlaps(time_ms - FOUND_AGAIN_MS, time_ms))
-    return any(_counts(time, history.has_lasted, limits) for time in near)
+    return any(time.is_taken_over or _counts(time, history.has_lasted, limits) for time in near)
 
 
 def _counts(time: CoordinatorAway, has_lasted: Callable[[int, int], bool], limits: Thresholds) -> bool:
     """Whether a finding tells of it: not of one that is planned and lasts to the end of the log, as a log that is
-    copied from a broker which was shut down ends so.
+    copied from a broker which was shut down ends so, nor of one that another broker took over from.
     """
-    if time.until is None and time.is_planned:
+    if time.is_taken_over or (time.until is None and time.is_planned):
         return False
     since_ms, least_ms = time.since.timestamp_ms, limits.coordinator_away_ms
     return has_lasted(since_ms, least_ms) if time.until_ms is None else time.until_ms - since_ms >= least_ms
@@ -143,7 +147,7 @@ def _finding(
     logs = ", ".join(f"{counted(count, 'partition')} of {topic}" for topic, count in sorted(logs_of.items()))
     within_reach = " that this watch could reach" if is_seen else ""
     by_broker = {time.broker: time for time in times}
-    fates = " and ".join(_fate(by_broker[broker]) for broker in sorted(by_broker))
+    fates = " and ".join(fate(by_broker[broker]) for broker in sorted(by_broker))
     detail = (
         f"the coordinator{whose} {how} {duration(until_ms - since_ms)}, from "
         f"{utc(since_ms)}{ended}: {fates}; {logs} had no leader{within_reach}: "
@@ -176,7 +180,7 @@ def _finding(
     return finding._replace(certainty=SEEN) if is_seen else finding
 
 
-def _fate(time: CoordinatorAway) -> str:
+def fate(time: CoordinatorAway) -> str:
     """Say of a broker whether it was shut down by plan, and when it was fenced."""
     fenced = "" if time.fenced is None else f" (fenced at {utc(time.fenced.timestamp_ms)})"
     if time.is_planned:

@@ -8,17 +8,18 @@ offsets in the coordinator's log until these expire, however short it read.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
+from coordinator_core.audit.findings.coordinator_away import LostMember, fate
 from coordinator_core.audit.findings.membership import TOGETHER_MS
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
-from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS
+from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration
 from coordinator_core.history.memberships import BY_ITSELF
 from coordinator_core.history.rows import MembershipRow
@@ -112,23 +113,29 @@ def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
 
 
 def stood_still(
-    sessions: Iterable[LostSession], limits: Thresholds, away: Sequence[FindingRow] = ()
+    sessions: Iterable[LostSession],
+    limits: Thresholds,
+    away: Sequence[FindingRow] = (),
+    failed: Sequence[CoordinatorAway] = (),
+    lost: Iterable[LostMember] = (),
 ) -> Iterator[FindingRow]:
     """Yield a finding for each time at which enough members of enough groups lost their sessions together.
 
     ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory. ``away``
     are the findings about coordinators that were away: sessions that were lost then, or soon after, are no other story.
+    ``failed`` are coordinators from which another broker took over, ``lost`` the members that may be lost by them.
     """
+    by_failure = {(row.group_id, row.left_ms): time for time in failed for row in lost if row.is_of(time)}
     together: list[LostSession] = []
     for session in sessions:
         left_ms = session.left.timestamp_ms
         if any(gone.since_ms <= left_ms <= gone.until_ms + FOUND_AGAIN_MS for gone in away):
             continue
         if together and left_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
-            yield from _stood_still(together, limits)
+            yield from _stood_still(together, limits, by_failure)
             together = []
         together.append(session)
-    yield from _stood_still(together, limits)
+    yield from _stood_still(together, limits, by_failure)
 
 
 def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
@@ -139,7 +146,9 @@ def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
     )
 
 
-def _stood_still(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
+def _stood_still(
+    sessions: Sequence[LostSession], limits: Thresholds, by_failure: Mapping[tuple[str, int], CoordinatorAway]
+) -> Iterator[FindingRow]:
     groups = Counter(session.group_id for session in sessions)
     members = len({(session.group_id, session.member_id) for session in sessions})
     if members < limits.stood_still_members or len(groups) < limits.stood_still_groups:
@@ -150,11 +159,17 @@ def _stood_still(sessions: Sequence[LostSession], limits: Thresholds) -> Iterato
     named = [name for name, _ in sorted(groups.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NAMED]]
     more = f" and {len(groups) - len(named)} more" if len(groups) > len(named) else ""
     where = f"all at {hosts[0].lstrip('/')}" if len(hosts) == 1 else f"at {len(hosts)} hosts"
-    cause = "that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,"
+    subject = hosts[0].lstrip("/") if len(hosts) == 1 else None
+    cause = ("that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,") + " stood still"
+    failed = {by_failure.get((session.group_id, session.left.timestamp_ms)) for session in sessions}
+    if None not in failed:
+        by_broker = {time.broker: time for time in failed if time is not None}
+        cause = f"their coordinator had failed: {' and '.join(fate(by_broker[each]) for each in sorted(by_broker))}"
+        subject = f"broker {min(by_broker)}" if len(by_broker) == 1 else None
     detail = (
         f"{counted(members, 'member')} of {counted(len(groups), 'group')} ({', '.join(named)}{more}) lost their "
         f"sessions within {duration(max(last_ms - first_ms, 1))}, and were back under the same member ids at most "
-        f"{duration(away_ms)} later, {where}: no process was started again; {cause} stood still"
+        f"{duration(away_ms)} later, {where}: no process was started again; {cause}"
     )
     evidence = [session.left for session in sessions]
     yield make_finding(
@@ -163,7 +178,7 @@ def _stood_still(sessions: Sequence[LostSession], limits: Thresholds) -> Iterato
         limits.stood_still_members,
         detail,
         evidence,
-        subject=hosts[0].lstrip("/") if len(hosts) == 1 else None,
+        subject=subject,
         since_ms=first_ms,
         until_ms=max(session.back_ms for session in sessions),
         complete=all(session.history_complete for session in sessions),

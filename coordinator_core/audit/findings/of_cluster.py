@@ -122,7 +122,8 @@ def about_cluster(
 
     # In this order: what was away explains the sessions that were lost then, and these the storms.
     away = list(coordinator_away(signs.lives, signs.lost, topics, limits))
-    still = list(stood_still(in_order(signs.sessions), limits, away))
+    failed = [time for times in topics.away.values() for time in times if time.is_taken_over]
+    still = list(stood_still(in_order(signs.sessions), limits, away, failed, signs.lost))
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
     # A deploy that makes a storm is part of that one.

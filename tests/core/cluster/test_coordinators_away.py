@@ -1,5 +1,9 @@
 """When log partitions had no coordinator."""
 
+from operator import itemgetter
+
+import pytest
+
 from coordinator_core.cluster.broker_history import NO_LEADER, BrokerHistory
 from coordinator_core.cluster.coordinators_away import CoordinatorAway, coordinators_away
 from coordinator_core.records import GROUP_LOG, LogPosition
@@ -58,20 +62,26 @@ def test_a_leader_that_is_fenced_is_away() -> None:
     assert coordinators_away(brokers) == {PLACE: (expected,)}
 
 
-def test_where_another_broker_takes_over_no_coordinator_is_away() -> None:
+def test_where_another_broker_takes_over_from_one_that_is_shut_down_no_coordinator_is_away() -> None:
     brokers = history()
+    brokers.note_shutdown(1, at(9))
     brokers.note_leader(*PLACE, 2, None, at(10))
-    brokers.note_fenced(1, LogPosition(0, 11, at(10).timestamp_ms), fenced=True)
+    brokers.note_fenced(1, at(11), fenced=True)
     brokers.note_fenced(1, at(20), fenced=False)
     assert coordinators_away(brokers) == {}
 
 
-def test_records_of_one_batch_take_effect_together() -> None:
-    """A broker is fenced, and its partitions get their new leaders, with the same write."""
+@pytest.mark.parametrize("fenced", [10, 12], ids=["before its partitions are led anew", "behind that"])
+def test_a_coordinator_that_failed_was_away_until_another_broker_took_over(fenced: int) -> None:
+    """It is fenced, and its partitions get new leaders, with the same write: since when it failed is not known."""
     brokers = history()
-    brokers.note_fenced(1, LogPosition(0, 10, 10_000), fenced=True)
-    brokers.note_leader(*PLACE, 2, None, LogPosition(0, 11, 10_000))
-    assert coordinators_away(brokers) == {}
+    told = [(fenced, lambda place: brokers.note_fenced(1, place, fenced=True))]
+    told += [(11, lambda place: brokers.note_leader(*PLACE, 2, None, place))]
+    for offset, tell in sorted(told, key=itemgetter(0)):
+        tell(LogPosition(0, offset, 10_000))
+    (failed,) = coordinators_away(brokers)[PLACE]
+    assert (failed.broker, failed.until_ms, failed.is_planned, failed.is_taken_over) == (1, 10_000, False, True)
+    assert failed.fenced == LogPosition(0, fenced, 10_000)
 
 
 def test_a_partition_that_never_had_a_leader_is_not_missed() -> None:

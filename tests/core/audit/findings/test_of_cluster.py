@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
-from coordinator_core.audit.findings.coordinator_away import GroupLife
+from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMember
 from coordinator_core.audit.findings.many_groups import GroupStay, LostSession
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, ShowsAll, about_cluster
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
@@ -11,6 +11,7 @@ from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.history.memberships import away_until
 from coordinator_core.records import GROUP_LOG
 from jobs.settings import load
 from tests.core.audit.histories import all_shown, at
@@ -88,3 +89,19 @@ def test_a_group_whose_records_were_lost_before_may_be_there(gaps: LogGaps, show
     given = GivenLogs({GROUP_LOG: frozenset({0})}, {GROUP_LOG: 1})
     known = Knowledge(given, {f"{GROUP_LOG}-0": gaps}, whole_from_ms=MINUTE_MS)
     assert (known.shows_all_since(HOUR_MS), known.shows_all_since(MINUTE_MS)) == (shows, False)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_sessions_that_a_failed_coordinator_ended_are_not_laid_to_the_host_of_the_clients(others: int) -> None:
+    """Another broker took over 30 s before; the hint of each member says so, but for one that was heard since."""
+    failed = AWAY._replace(since=at(5, 3 * HOUR_MS - 30_000), until=at(5, 3 * HOUR_MS - 30_000), fenced=at(5, HOUR_MS))
+    hint = f"{away_until(failed.until_ms)} no member could send a heartbeat"
+    lost = tuple(LostMember(each.group_id, each.left.timestamp_ms, hint) for each in SIGNS.sessions[others:])
+    session = SIGNS.sessions[0]._replace(left=at(99, 3 * HOUR_MS + 1))
+    sessions = (*SIGNS.sessions[others:], *[session] * others)
+    signs = ClusterSigns(sessions=sessions, lives=(THERE,), lost=lost)
+    topics = TOPICS._replace(away={(GROUP_LOG, 0): (failed,)})
+    (row,) = about_cluster(signs, topics, (), LIMITS, all_shown)[0]
+    assert row.kind == FindingKind.STOOD_STILL
+    told = "their coordinator had failed: broker 1 was gone without a planned shutdown" in row.detail
+    assert (told, row.subject) == ((False, "h") if others else (True, "broker 1"))
