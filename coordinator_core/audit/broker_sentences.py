@@ -104,10 +104,8 @@ def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterat
         gone = f"broker {time.broker} was gone{plan} from {utc(time.since.timestamp_ms)}"
         until = "" if time.until is None else f" until {utc(time.until.timestamp_ms)}"
         if time.is_taken_over:
-            gone, until = (
-                f"broker {time.broker} had failed",
-                f"; another one took over at {utc(time.since.timestamp_ms)}",
-            )
+            gone = f"broker {time.broker} had failed, and another one took over"
+            until, proof = f" at {utc(time.since.timestamp_ms)}", (time.since,)
         if time.overlaps(began_ms, end_ms):
             yield f"The coordinator of the group was away meanwhile: {gone}{until}. No member delayed it then.", proof
         elif time.until_ms is not None and 0 <= began_ms - time.until_ms <= FOUND_AGAIN_MS:

@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.broker_sentences import about_absence
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import GROUP_LOG
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
 
@@ -139,3 +142,13 @@ def test_connect_groups_have_connectors_and_tasks() -> None:
     assert "The assignor reported error 7: the workers keep what they run." in text
     assert "2 connectors and tasks are in no worker's target." in text
     assert "partition" not in text
+
+
+def test_a_coordinator_from_which_another_took_over_is_told_with_one_proof() -> None:
+    taken_over = at(3, 20_000)
+    failed = CoordinatorAway(GROUP_LOG, 0, 2, taken_over, taken_over, is_planned=False, fenced=taken_over)
+    ((text, proof),) = about_absence(rebalance(2, at(5, 33_000)), [failed])
+    assert text.startswith(
+        "The coordinator of the group had been away until 13 s before: broker 2 had failed, and another"
+    )
+    assert proof == (taken_over,)
