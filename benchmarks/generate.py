@@ -5,8 +5,6 @@ Every group has its own partitions and commits them all in one batch, as consume
 what does not change from commit to commit of a partition is encoded once.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -148,7 +146,7 @@ class GeneratedCommits:
     sizes: Ints
 
     @classmethod
-    def of(cls, groups: list[GeneratedGroup]) -> GeneratedCommits:
+    def of(cls, groups: list[GeneratedGroup]) -> "GeneratedCommits":
         """The parts of these groups, in their order."""
         sizes = np.array([len(group.heads) for group in groups])
         heads, tails = ([piece for group in groups for piece in getattr(group, name)] for name in ("heads", "tails"))

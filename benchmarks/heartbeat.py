@@ -3,8 +3,6 @@
 python -m benchmarks.heartbeat
 """
 
-from __future__ import annotations
-
 import time
 import timeit
 from collections.abc import Callable
@@ -61,7 +59,7 @@ class Bench:
         owned = dict.fromkeys(OWNED & self.heartbeat.data.keys())
         self.heartbeat = replace(self.heartbeat, data={**self.heartbeat.data, **owned})
 
-    def settle(self, api: str, version: int, joins: dict[str, Any], beats: dict[str, Any], has: Owned) -> None:
+    def settle(self, api: str, version: int, joins: dict[str, Any], beats: dict[str, Any], has: "Owned") -> None:
         """Heartbeats of all members until nothing changes; the first member's come last."""
         self.memory.configure_group(
             "g",

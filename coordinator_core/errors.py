@@ -1,7 +1,5 @@
 """The one error tree of the core: few classes, each message names the place and the cause."""
 
-from __future__ import annotations
-
 from typing import Final
 
 
@@ -33,7 +31,7 @@ class DecodeError(CoordinatorAuditError):
         at = f" at byte {position}" if position >= 0 else ""
         super().__init__(f"{where}{at}: {cause}" if where or at else cause)
 
-    def within(self, step: str, *, record_type: str = "") -> DecodeError:
+    def within(self, step: str, *, record_type: str = "") -> "DecodeError":
         """Return the same error for the enclosing field: ``step`` is the field that contains the place found so far."""
         joined = step + ("" if not self.path or self.path.startswith("[") or not step else ".") + self.path
         return type(self)(self.cause, record_type=record_type or self.record_type, path=joined, position=self.position)
@@ -75,7 +73,7 @@ class EncodeError(CoordinatorAuditError):
         self.path = path
         super().__init__(f"{path}: {cause}" if path else cause)
 
-    def within(self, step: str) -> EncodeError:
+    def within(self, step: str) -> "EncodeError":
         """Return the same error for the enclosing field: ``step`` is the field (or record type) that contains the
         place.
         """

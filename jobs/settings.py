@@ -1,7 +1,5 @@
 """The settings: one typed model, filled from layers (defaults, file, environment, flags); the last layer wins."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -149,7 +147,7 @@ class EngineLimits:
     copied_bytes: int = 8 << 20
 
     @classmethod
-    def of(cls, memory_mb: int, copied_mb: int) -> EngineLimits:
+    def of(cls, memory_mb: int, copied_mb: int) -> "EngineLimits":
         """Return the limits of a process that may have so much of a step in memory, and copy tables of that size.
 
         The others are in proportion to the memory of a step: what Python objects and columns of that many rows take.
@@ -165,7 +163,7 @@ class EngineLimits:
         return replace(usual, **grown, copied_bytes=copied_mb << 20)
 
     @classmethod
-    def nothing(cls) -> EngineLimits:
+    def nothing(cls) -> "EngineLimits":
         """Return limits that leave every step with a limit to Spark."""
         return EngineLimits(*(-1 for _ in fields(EngineLimits)))
 

@@ -2,8 +2,6 @@
 one over its share state does, which is in a log of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -117,7 +115,7 @@ class GroupAudit:
         settings: AuditSettings | None,
         *,
         from_start: bool,
-    ) -> GroupAudit:
+    ) -> "GroupAudit":
         """Return the folds of a group before its first record; without ``settings`` its targets are not judged."""
         group = Group(group_id, from_start=from_start, family=family)
         readable = ReadableCoverage(coverage)
@@ -129,7 +127,9 @@ class GroupAudit:
         return cls(GroupFold(group, None, topics, readable, known.metadata_age_ms), rules, targets, readable)
 
     @classmethod
-    def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
+    def resume(
+        cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings
+    ) -> "GroupAudit":
         """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
         stored = STATE_FORM.decode(text)
         group, targets = stored.group, stored.targets
@@ -234,12 +234,12 @@ class ShareAudit:
         self._known_rows = known_rows
 
     @classmethod
-    def begin(cls, group_id: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
+    def begin(cls, group_id: str, topics: TopicHistory | None, coverage: Coverage) -> "ShareAudit":
         """The fold of a group of whose share state nothing was read before."""
         return cls(SharePartitionFold(OpenShareHistory(group_id), topics, coverage))
 
     @classmethod
-    def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
+    def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage) -> "ShareAudit":
         """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
         stored = SHARE_STATE_FORM.decode(text)
         return cls(SharePartitionFold(stored.history, topics, coverage), stored.known_rows)

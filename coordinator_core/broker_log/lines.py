@@ -7,8 +7,6 @@ A message that ends with words of its own shows where it ends, and so what a lay
 thread, further columns. Of a message that ends with a value, such as a client's reason, that is taken away.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -113,7 +111,7 @@ class _Around(NamedTuple):
     level: str | None = None
     is_quoted: bool = False
 
-    def within(self, head: str) -> _Around:
+    def within(self, head: str) -> "_Around":
         """Return the time and the level that stand before a text, as far as there are some, else those around it."""
         own, levels = time_before(head), LEVEL.findall(head)
         time = self.time if own is NO_TIME else with_zone(own, self.time)

@@ -1,7 +1,5 @@
 """The topics of a cluster at one moment, as an assignor sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -44,7 +42,7 @@ class TopicImage:
     @classmethod
     def of(
         cls, topics: Iterable[Topic], broker_racks: Mapping[int, str | None] | None = None, version: int = -1
-    ) -> TopicImage:
+    ) -> "TopicImage":
         """Return an image of these topics; of two topics with one name the later one is kept."""
         by_name = {topic.name: topic for topic in topics}
         return cls(by_name, {topic.id: topic for topic in by_name.values()}, broker_racks or {}, version)

@@ -4,8 +4,6 @@ A snapshot proves what it shows at its own time only. Between two snapshots that
 held; elsewhere a setting is unknown, and of the brokers' releases only bounds are known.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -97,7 +95,7 @@ class SnapshotSettings:
     """By type of resource and name of setting, then by resource, in order of time."""
 
     @classmethod
-    def of(cls, levels: Sequence[LevelRun], runs: Iterable[SettingRun]) -> SnapshotSettings:
+    def of(cls, levels: Sequence[LevelRun], runs: Iterable[SettingRun]) -> "SnapshotSettings":
         """Return the settings of these runs, which may come in any order."""
         by_name: dict[tuple[str, str], dict[str, list[SettingRun]]] = defaultdict(lambda: defaultdict(list))
         for run in sorted(runs, key=lambda each: each.first_ms):

@@ -4,8 +4,6 @@
 metadata batch or one list made; between two versions nothing changed, as far as the source shows.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -96,7 +94,7 @@ class TopicHistory:
         self._matching: dict[str, tuple[int, frozenset[str]]] = {}
 
     @classmethod
-    def of_another_cluster(cls, said: str) -> TopicHistory:
+    def of_another_cluster(cls, said: str) -> "TopicHistory":
         """Return the history in place of one that is of another cluster: it knows nothing, and why."""
         history = cls(complete=False)
         history.strange = said

@@ -3,8 +3,6 @@
 Names are Kafka's with dots replaced by underscores, defaults those of Kafka 4.3 (GroupCoordinatorConfig, GroupConfig).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -123,7 +121,7 @@ class BrokerConfig:
         return max(self.group_share_initialize_retry_interval_ms, self.offsets_commit_timeout_ms)
 
     @classmethod
-    def of(cls, settings: Mapping[str, object]) -> BrokerConfig:
+    def of(cls, settings: Mapping[str, object]) -> "BrokerConfig":
         """Return the defaults with these settings (Kafka's names) over them; raises InputError for invalid ones."""
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {}
@@ -163,7 +161,7 @@ class GroupConfig:
     share_renew_acknowledge_enable: bool = True
 
     @classmethod
-    def default(cls, broker: BrokerConfig) -> GroupConfig:
+    def default(cls, broker: BrokerConfig) -> "GroupConfig":
         """Return the settings of a group without settings of its own."""
         names = {field.name: f"group_{field.name}" for field in fields(cls)}
         return cls(
@@ -171,7 +169,7 @@ class GroupConfig:
         )
 
     @classmethod
-    def of(cls, broker: BrokerConfig, settings: Mapping[str, object], *, kip_1071: bool = False) -> GroupConfig:
+    def of(cls, broker: BrokerConfig, settings: Mapping[str, object], *, kip_1071: bool = False) -> "GroupConfig":
         """Return the group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
 
         ``kip_1071`` allows what the document defines beyond the release, and its names, which begin with "group.".

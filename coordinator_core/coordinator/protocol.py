@@ -1,7 +1,5 @@
 """The input and output of the coordinator: requests, outcomes, errors and timers, all plain data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, NamedTuple
@@ -110,7 +108,7 @@ class Request(Generic[DataT_co]):
     client_host: str = "/127.0.0.1"
     correlation: int = 0
 
-    def with_data(self, data: OtherT) -> Request[OtherT]:
+    def with_data(self, data: OtherT) -> "Request[OtherT]":
         """Return the same request with other data."""
         return Request(self.api, self.version, self.client_id, data, self.client_host, self.correlation)
 

@@ -4,8 +4,6 @@ A broker never sees a request of another form: its decoder refuses it. Here the 
 it is checked, and refused with INVALID_REQUEST.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from operator import is_, itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +26,7 @@ class RequestField(NamedTuple):
     fits: Check
     default: Any
     nullable: bool = False
-    elements: RequestShape | None = None
+    elements: "RequestShape | None" = None
 
 
 REQUIRED: object = object()
@@ -51,7 +49,7 @@ class RequestShape:
         self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
         self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape | None], ...]] = {}
 
-    def inner(self, name: str) -> RequestShape:
+    def inner(self, name: str) -> "RequestShape":
         """Return the form of the structures in a field; raises KeyError if there are none."""
         return {field.name: field.elements for field in self.fields if field.elements is not None}[name]
 

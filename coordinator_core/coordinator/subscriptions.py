@@ -1,7 +1,5 @@
 """Subscriptions of a consumer or share group, as counts: by topic name, by resolved regex, and by regex."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -17,7 +15,7 @@ class Subscriptions:
     by_regex: dict[str, int] = field(default_factory=dict)
     regexes: dict[str, int] = field(default_factory=dict)
 
-    def copy(self) -> Subscriptions:
+    def copy(self) -> "Subscriptions":
         """Return a copy that can be changed without changing this one."""
         return Subscriptions(dict(self.by_name), dict(self.by_regex), dict(self.regexes))
 

@@ -19,8 +19,6 @@ been there all the same, if its tombstone was removed since: so a list of what w
 no offset below the moment is missing, or no record follows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -66,7 +64,7 @@ class LogGaps:
         """Whether a list of what was there at the moment is whole: nothing can have left no trace."""
         return self.missing < 0 or (self.lost < 0 and self.at_end and not self.lost_later)
 
-    def after_end(self) -> LogGaps:
+    def after_end(self) -> "LogGaps":
         """Return the gaps as seen from a moment after the last record of the logs: anything may have been since."""
         return LogGaps(AFTER_END, AFTER_END)
 
@@ -75,7 +73,7 @@ class LogGaps:
         """Whether the moment is after the last record of the logs."""
         return self.lost == AFTER_END
 
-    def untimed(self) -> LogGaps:
+    def untimed(self) -> "LogGaps":
         """Return the gaps where it is not known which of the last records were written before the moment."""
         return LogGaps(UNTIMED, UNTIMED)
 
@@ -84,7 +82,7 @@ class LogGaps:
         """Whether it is not known which of the last records were written before the moment."""
         return self.lost == UNTIMED
 
-    def with_unreadable(self, offset: int) -> LogGaps:
+    def with_unreadable(self, offset: int) -> "LogGaps":
         """Return the gaps with a record at ``offset`` (-1: none) of which nothing is known, not even its key."""
         return replace(self, missing=max(self.missing, offset), lost=max(self.lost, offset))
 

@@ -1,7 +1,5 @@
 """A group as an operator sees it: one object in the form of Kafka's Admin client, made from the log alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -106,7 +104,7 @@ class Surroundings:
 
     def with_brokers(
         self, topics: TopicHistory | None, time_ms: int | None, upto_ms: int | None = None
-    ) -> Surroundings:
+    ) -> "Surroundings":
         """Return the same with what the history shows of the brokers at a time (None: at its end), be there topics or
         not.
 

@@ -4,8 +4,6 @@ One record holds the whole group and is written when a rebalance completes. When
 bounded. Generations that never completed leave only a gap in the numbers.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.leader_view import ASSIGNS_ALL
@@ -119,7 +117,7 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
     open_history.past.know_state(gives_all=_gives_all(writer, completed), reads_all=reads_all)
 
 
-def _gives_all(writer: HistoryWriter, completed: _Completed) -> bool:
+def _gives_all(writer: HistoryWriter, completed: "_Completed") -> bool:
     """Whether a generation leaves nothing without an owner. A cooperative leader that takes nothing away gives out what
     was taken before, unless it does not know of it.
     """
@@ -158,7 +156,7 @@ def _opened(writer: HistoryWriter, new: ClassicGroup, generation: int, at: LogPo
 
 
 def _same_generation(
-    writer: HistoryWriter, last: OpenEpoch, old: ClassicGroup, new: ClassicGroup, assigned: _Assigned, at: LogPosition
+    writer: HistoryWriter, last: OpenEpoch, old: ClassicGroup, new: ClassicGroup, assigned: "_Assigned", at: LogPosition
 ) -> None:
     """The generation is written again, by a static member that came back under another id: that is not a rebalance."""
     open_history = writer.open_history
@@ -179,7 +177,7 @@ class _Completed(NamedTuple):
     old: ClassicGroup
     new: ClassicGroup
     epoch: OpenEpoch
-    assigned: _Assigned
+    assigned: "_Assigned"
     skipped: int
     unread: str | None
 

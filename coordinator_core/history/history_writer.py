@@ -4,8 +4,6 @@ An operation is what the coordinator wrote together: the records of one batch an
 its end: a member that is removed may be added again under a new id, a group that ends may go on as another type.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
@@ -422,7 +420,7 @@ class HistoryWriter:
         ended, settled = self.settled()
         return chain(ended, settled._lasting())
 
-    def settled(self) -> tuple[list[HistoryRow], HistoryWriter]:
+    def settled(self) -> "tuple[list[HistoryRow], HistoryWriter]":
         """Return the rows of what ended in the present operation, and the writer as if the operation were over."""
         open_history = self.open_history
         if not (open_history.ended or open_history.departed or open_history.crossing or open_history.joined):

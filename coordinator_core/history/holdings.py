@@ -3,8 +3,6 @@
 A group shares out units: partitions, tasks and connectors. Some have one owner, which ``UnitOwners`` knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -59,7 +57,7 @@ class WorkUnit(NamedTuple):
 class UnitOwners(OfUnits[str]):
     """The owner of each unit that can have one only: a dict by resource, then by number."""
 
-    def copy(self) -> UnitOwners:
+    def copy(self) -> "UnitOwners":
         """Return the same owners, to be changed apart from these."""
         return UnitOwners({resource: {**numbers} for resource, numbers in self.items()})
 
@@ -122,7 +120,7 @@ class Holdings:
         self.members: dict[str, dict[Resource, dict[int, Since]]] = {}
 
     @classmethod
-    def of(cls, intervals: Iterable[Interval]) -> Holdings:
+    def of(cls, intervals: Iterable[Interval]) -> "Holdings":
         """Return holdings with these intervals open."""
         made = cls()
         for member_id, resource, partition, since, epoch, seen in intervals:
@@ -252,7 +250,7 @@ class Ownership:
     in_doubt: dict[str, bool] = field(default_factory=dict)
     known: int = ALL
 
-    def copy(self) -> Ownership:
+    def copy(self) -> "Ownership":
         """Return a copy that can be changed without changing this one."""
         owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
         last, replaced, in_doubt = _copy(self.last), {**self.replaced}, {**self.in_doubt}

@@ -1,7 +1,5 @@
 """The open history of one group, as plain data: what is open, and what the present operation has done so far."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from collections.abc import Set as AbstractSet
 from copy import copy
@@ -225,7 +223,7 @@ class OpenHistory:
             membership.left = membership.left or at
             membership.went_by = membership.went_by or how
 
-    def copy(self) -> OpenHistory:
+    def copy(self) -> "OpenHistory":
         """Return a copy, on which the present operation can be ended."""
         return replace(
             self,

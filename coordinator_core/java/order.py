@@ -6,8 +6,6 @@ of a HashMap that was only filled, from the keys alone.
 Sources: java.util.HashMap, HashSet and PriorityQueue (Java SE 17 and 21), org.apache.kafka.timeline.TimelineHashMap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -157,7 +155,7 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
         return len(self._slots)
 
     @classmethod
-    def restored(cls, key_type: KeyType[K], capacity: int, items: Iterable[tuple[K, V]]) -> TimelineHashMap[K, V]:
+    def restored(cls, key_type: KeyType[K], capacity: int, items: Iterable[tuple[K, V]]) -> "TimelineHashMap[K, V]":
         """Return a map of that capacity that iterates in the order of ``items``, which are those of another map
         of that capacity.
         """

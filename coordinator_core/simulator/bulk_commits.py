@@ -5,8 +5,6 @@ the time alone, so the offsets of a new owner continue where the former owner st
 one transaction, and a marker ends it after a while.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -52,7 +50,7 @@ class SimulatedTransaction:
     since_ms: int
     partitions: tuple[TopicPartition, ...]
 
-    def without(self, gone: Callable[[str, str], bool]) -> SimulatedTransaction:
+    def without(self, gone: Callable[[str, str], bool]) -> "SimulatedTransaction":
         """Return the transaction without the partitions of each group and topic for which ``gone`` is true."""
         return replace(
             self, partitions=tuple(partition for partition in self.partitions if not gone(self.group_id, partition[0]))

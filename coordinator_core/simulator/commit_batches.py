@@ -1,7 +1,5 @@
 """Record batches of commits, and the markers of their transactions, encoded many at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -122,12 +120,12 @@ class Batches(NamedTuple):
     numbers: Ints
     ends: Ints
 
-    def with_markers(self, marked: Iterable[tuple[int, Markers]]) -> Batches:
+    def with_markers(self, marked: Iterable[tuple[int, Markers]]) -> "Batches":
         """Return these batches and those of the markers, given by stream."""
         others = [Batches(each.times, np.full(len(each.times), stream), *each[1:]) for stream, each in marked]
         return Batches(*(np.concatenate(columns) for columns in zip(self, *others, strict=True))) if others else self
 
-    def take(self, chosen: Ints) -> Batches:
+    def take(self, chosen: Ints) -> "Batches":
         """Return the batches at these indexes."""
         return Batches(*(column[chosen] for column in self))
 

@@ -4,8 +4,6 @@ Each of the two is written by a simulation of its own. Both simulate both partit
 what happens to a group does not depend on what else is in its partition, so both see the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -30,7 +28,7 @@ class PairedShard(Shard):
     """
 
     def __init__(
-        self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family, peer: PairedShard | None
+        self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family, peer: "PairedShard | None"
     ) -> None:
         super().__init__(scenario, plan, seed, partition, family)
         self.configure: dict[str, Callable[[], None]] = {}
@@ -41,7 +39,7 @@ class PairedShard(Shard):
             self.clock = peer.clock
 
     @property
-    def _in_order(self) -> tuple[PairedShard, PairedShard]:
+    def _in_order(self) -> "tuple[PairedShard, PairedShard]":
         """Both, the classic log first: at equal times both simulations do the same in the same order."""
         return (self, self.peer) if self.family is Family.GROUP else (self.peer, self)
 

@@ -3,8 +3,6 @@
 SplitMix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -26,7 +24,7 @@ class SeededRandom:
     def __init__(self, seed: int) -> None:
         self._seed = self._state = seed & _MASK
 
-    def fork(self, *labels: str | int) -> SeededRandom:
+    def fork(self, *labels: str | int) -> "SeededRandom":
         """Return the sequence for these labels, independent of the numbers that this one has returned."""
         name = "\0".join(map(str, labels)).encode()
         return SeededRandom(xxhash.xxh3_64_intdigest(name, self._seed))

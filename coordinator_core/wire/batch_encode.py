@@ -4,8 +4,6 @@ Only messages whose fields are numbers, ids, text and bytes have columns here, s
 what a log mostly is. Unknown tagged fields are left out, so a row that has some does not give back its bytes.
 """
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64decode
 from typing import Final
 
@@ -78,7 +76,7 @@ def encode_columns(message: Message, version: int, number: int, values: pa.Struc
     return parts.joined()
 
 
-def _add_tagged(parts: _Parts, tagged: tuple[tuple[int, Slot], ...], values: pa.StructArray) -> None:
+def _add_tagged(parts: "_Parts", tagged: tuple[tuple[int, Slot], ...], values: pa.StructArray) -> None:
     """Add the tagged fields; one that is null is not there."""
     count = np.zeros(len(values), np.int64)
     for _, slot in tagged:

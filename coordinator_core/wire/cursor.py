@@ -5,8 +5,6 @@ invalid text) does not raise: the row is marked as failed, reads nothing from th
 with the plain decoder, which gives the error. So the columnar decoder and the plain one cannot disagree.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
@@ -104,25 +102,25 @@ class Cursor:
     def __len__(self) -> int:
         return len(self.at)
 
-    def pick(self, entries: Ints) -> Cursor:
+    def pick(self, entries: Ints) -> "Cursor":
         """Return a cursor over some of the entries, in ascending order; this cursor itself if it is all of them."""
         if len(entries) == len(self):
             return self
         return self.over(entries, self.at[entries], self.end[entries])
 
-    def put_back(self, entries: Ints, part: Cursor) -> None:
+    def put_back(self, entries: Ints, part: "Cursor") -> None:
         """Take over the positions that a picked cursor has reached."""
         if part is not self:
             self.at, self.end = self.at.copy(), self.end.copy()
             self.at[entries] = part.at
             self.end[entries] = part.end
 
-    def over(self, entries: Ints, starts: Ints, ends: Ints) -> Cursor:
+    def over(self, entries: Ints, starts: Ints, ends: Ints) -> "Cursor":
         """Return a cursor over some of the entries (one may occur more than once), each with bounds of its own."""
         row = entries if self.row is None else self.row[entries]
         return Cursor(self.source, starts, ends, self.failed, row)
 
-    def spread(self, starts: Ints, counts: Ints) -> Cursor:
+    def spread(self, starts: Ints, counts: Ints) -> "Cursor":
         """Return a cursor over the elements of an array in each row: ``counts`` of them, beginning at ``starts``."""
         # entries[j] is the row of element j: row i stands there counts[i] times.
         entries = np.repeat(np.arange(len(self)), counts)

@@ -5,8 +5,6 @@ say which blob it is. A newer version of a consumer or Connect blob is read as f
 as trailing bytes, as Kafka's own clients do.
 """
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
@@ -52,7 +50,7 @@ class Blob(NamedTuple, Generic[DecodedT]):
     message: str
     version: int
     fields: DecodedT
-    nested: Blob | None
+    nested: "Blob | None"
     is_short: bool = False
 
 

@@ -3,8 +3,6 @@
 Both codecs (``record_codec`` and ``batch_decode``) are derived from these trees.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -43,7 +41,7 @@ class Sized:
 class Array:
     """Elements with their count before them: int32, or an unsigned varint plus 1 (compact)."""
 
-    element: Node
+    element: "Node"
     compact: bool
     nullable: bool
 
@@ -53,7 +51,7 @@ class Slot:
     """A named field of a struct; ``default`` is REQUIRED if it has no default."""
 
     name: str
-    node: Node
+    node: "Node"
     tag: int | None
     default: Any
 
@@ -79,7 +77,7 @@ class Struct:
         """The tagged fields with their tags, in ascending order."""
         return tuple(sorted(((slot.tag, slot) for slot in self.declared if slot.tag is not None), key=itemgetter(0)))
 
-    def present(self) -> Struct:
+    def present(self) -> "Struct":
         """Return the same struct without a presence marker."""
         return Struct(self.declared, self.flexible, nullable=False)
 

@@ -6,8 +6,6 @@ buffer is seen as one binary array whose cells alternate between framing and pay
 from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -40,7 +38,7 @@ class RecordBounds(NamedTuple):
     value_length: Ints
     odd: NDArray[np.bool_]
 
-    def without(self, batches: Ints) -> RecordBounds:
+    def without(self, batches: Ints) -> "RecordBounds":
         """Return the records of all batches but these."""
         keep = ~np.isin(self.batch, batches)
         return RecordBounds._make(column[keep] for column in self)

@@ -9,8 +9,6 @@ version, as two documents or early releases have given one number to both; ``sho
 where it is another one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -46,7 +44,7 @@ class Field:
     tag: int | None
     default: Any
     about: str
-    fields: tuple[Field, ...]
+    fields: "tuple[Field, ...]"
     optional: bool = False
     short_type: str | None = None
 
@@ -64,8 +62,8 @@ class Message:
     versions: range
     flexible: range
     fields: tuple[Field, ...]
-    short: Message | None = None
-    early: Message | None = None
+    short: "Message | None" = None
+    early: "Message | None" = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

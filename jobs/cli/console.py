@@ -1,7 +1,5 @@
 """``--quiet``, ``--json`` and messages on standard error, for all commands."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -42,7 +40,7 @@ class Console:
     logged: dict[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: Any) -> Console:
+    def of(cls, context: Any) -> "Console":
         """Return the console of this run, which has the options given before and after the command's name."""
         root = context.find_root()
         if root.obj is None:

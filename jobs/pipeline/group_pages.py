@@ -2,8 +2,6 @@
 groups something new bears: what is made of the others stays as it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -77,7 +75,7 @@ class SharedFacts(NamedTuple):
     kinds: Mapping[str, RowKind]
 
     @classmethod
-    def read(cls, tables: TableReader, cluster: str) -> SharedFacts:
+    def read(cls, tables: TableReader, cluster: str) -> "SharedFacts":
         """Read them from the tables."""
         wanted = {**report_kinds(tables, cluster), **trails_by_text(tables, cluster)}
         return cls(

@@ -4,8 +4,6 @@ Input rows have the columns ``INPUT``. All rows of a group are adjacent: first i
 its records in log order. Only one batch of rows and the state of one group are in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -179,7 +177,7 @@ class _GroupReplay:
         value: Fields = {} if topic_id is None else {"topicId": topic_id}
         return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, None, NO_BATCH)
 
-    def finish(self, output: _Output) -> None:
+    def finish(self, output: "_Output") -> None:
         # Open rows are written with the state: readers see them now, and the next run replaces them by their key.
         output.add(self.log_topic, self.group_id, self._fold.changed_rows())
         output.add_state(self.log_topic, self.group_id, self._last, self._fold.state())

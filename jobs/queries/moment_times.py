@@ -4,8 +4,6 @@ A moment names end offsets of log partitions, or a time. From files and from tab
 partition ends at it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -81,7 +79,7 @@ class MomentTimes(NamedTuple):
     untimed: frozenset[int] = frozenset()
 
     @classmethod
-    def looked_up(cls, moment: AsOf, ends_in: Callable[[Sequence[str], AsOf], Sequence[LogEnd]]) -> MomentTimes:
+    def looked_up(cls, moment: AsOf, ends_in: Callable[[Sequence[str], AsOf], Sequence[LogEnd]]) -> "MomentTimes":
         """Return those of a moment. ``ends_in`` reads logs, by topic, up to a moment: how their partitions end then.
 
         An offset is one of ``__consumer_offsets`` where that was given. The log of Connect groups has partitions of the
@@ -97,7 +95,7 @@ class MomentTimes(NamedTuple):
         return times._replace(untimed=frozenset(later))
 
     @classmethod
-    def of(cls, moment: AsOf, ends: Iterable[LogEnd]) -> MomentTimes:
+    def of(cls, moment: AsOf, ends: Iterable[LogEnd]) -> "MomentTimes":
         """Return those of a moment at which the log partitions end so."""
         ends = list(ends)
         at_offsets = moment.time_ms is None

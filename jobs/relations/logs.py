@@ -1,7 +1,5 @@
 """What was read of each log partition, what is lost of it, and what is known of the logs as a whole."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -97,7 +95,7 @@ class LogFacts(NamedTuple):
     brokers: tuple[BrokerEvent, ...] = ()
 
     @classmethod
-    def read(cls, tables: TableReader, cluster: str) -> LogFacts:
+    def read(cls, tables: TableReader, cluster: str) -> "LogFacts":
         """Read them from the tables."""
         lost = replace(lost_records(tables, cluster, REPLAYED_TOPICS), read=_read_of_groups(tables, cluster))
         shares = _share_logs(tables, cluster, lost)

@@ -1,7 +1,5 @@
 """Answers of the page from log files: they are read once, and one group's window again where the report cut it."""
 
-from __future__ import annotations
-
 import json
 import time
 import zlib
@@ -57,7 +55,7 @@ class _Kept(NamedTuple):
     asked: dict[str, int]
 
     @classmethod
-    def of(cls, read: LogsRead) -> _Kept:
+    def of(cls, read: LogsRead) -> "_Kept":
         groups = {group.line.group_id: group for group in read.report.groups}
         return cls(
             read.report._replace(groups=()),

@@ -4,8 +4,6 @@ A page of another site can send requests to 127.0.0.1 from the operator's browse
 answers. So Host has to be an address or a name of this machine, and Origin, where a browser sends it, the same host.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import secrets
@@ -35,7 +33,7 @@ class Guard(NamedTuple):
     token: str | None = None
 
     @classmethod
-    def of(cls, host: str) -> Guard:
+    def of(cls, host: str) -> "Guard":
         """Return the guard of a server that listens at this host: one that others can reach needs a token."""
         if is_local(host):
             return cls(LOCAL)

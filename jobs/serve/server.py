@@ -5,8 +5,6 @@ framework would add (routes of methods that write, uploads, sessions) is what mu
 request, in a thread of its own.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import socket
@@ -63,7 +61,7 @@ class _Dripping(io.RawIOBase):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: "_Server"
     server_version, sys_version = "coordinator-audit", ""
 
     def setup(self) -> None:

@@ -1,7 +1,5 @@
 """Simulate and write one log partition of a scenario, without Spark. The Spark job runs many of these in parallel."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -105,7 +103,7 @@ def _whole(file: Path) -> Iterator[IO[bytes]]:
     partial.replace(file)
 
 
-def _writer(out: Path, topic: str, partition: int, shape: str) -> _Segments | _KafkaRows:
+def _writer(out: Path, topic: str, partition: int, shape: str) -> "_Segments | _KafkaRows":
     if shape == "segments":
         return _Segments(out / f"{topic}-{partition}")
     return _KafkaRows(out / "records" / f"{topic.strip('_')}-{partition:05d}.parquet", topic, partition)

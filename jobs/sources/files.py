@@ -1,7 +1,5 @@
 """Log segments on disk: in folders, as single files, or inside tar archives."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -278,7 +276,7 @@ def _printed_in(path: str) -> list[str]:
     return printed_below(path, files_below(path))
 
 
-def _beside(path: str, wanted: FileFilter) -> list[str]:
+def _beside(path: str, wanted: "FileFilter") -> list[str]:
     """Return the files in a folder that has segments which are archives or printed records."""
     if not os.path.isdir(path):
         return []
@@ -292,7 +290,7 @@ def _archives_in(path: str) -> list[str]:
     return [file for file in files_below(path) if is_archive(file)] if os.path.isdir(path) else []
 
 
-def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[LogFile]:
+def _printed_logs(texts: Sequence[str], wanted: "FileFilter", warn: Warn) -> list[LogFile]:
     """Return the logs in files of printed records, as far as they are ``wanted``."""
     if not texts:
         return []
@@ -370,7 +368,7 @@ class FileFilter:
     given: str = ""
 
     @classmethod
-    def of(cls, topics: Iterable[str], *, snapshots: bool) -> FileFilter:
+    def of(cls, topics: Iterable[str], *, snapshots: bool) -> "FileFilter":
         """Return the filter for these topics, of which one may be ``COPY=LOG``: the first is a copy of the second."""
         named = [topic.partition("=") for topic in topics]
         copies = {copy: log for copy, is_copy, log in named if is_copy}

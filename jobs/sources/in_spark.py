@@ -4,8 +4,6 @@ The data source hands each row to the JVM, and plans where Spark runs: with Spar
 a broker. ``in_tasks`` plans in this process, and the rows stay in the worker for what a function makes of them.
 """
 
-from __future__ import annotations
-
 import pickle
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,7 +67,7 @@ class DumpSource(DataSource):
         """Return the columns of a dump."""
         return spark_types(SCHEMA)
 
-    def reader(self, schema: StructType) -> DumpReader:
+    def reader(self, schema: StructType) -> "DumpReader":
         """Return a reader for the option."""
         return DumpReader(pickle.loads(b64decode(self.options[OPTION])))
 

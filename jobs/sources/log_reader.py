@@ -1,7 +1,5 @@
 """The records of one log partition from segment files, for commands that do not use Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -142,7 +140,7 @@ class LogReader:
         finally:
             self.finish_warnings()
 
-    def again(self) -> LogReader:
+    def again(self) -> "LogReader":
         """Return a reader of the same files that says nothing."""
         return LogReader(self._files, ignore)
 

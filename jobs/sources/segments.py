@@ -3,8 +3,6 @@
 KRaft snapshots are read as well. Their records have no log offset: ``place`` is their number in the snapshot, from 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -107,7 +105,7 @@ class SegmentsReader:
         self.paths, self.topics, self.topic, self.split_bytes = paths, topics, topic, split_bytes
         self.edges, self.starts = dict(edges), dict(starts)
 
-    def behind(self, starts: Mapping[str, int]) -> SegmentsReader:
+    def behind(self, starts: Mapping[str, int]) -> "SegmentsReader":
         """Return a reader that begins some files, by name, at other bytes than the first."""
         return SegmentsReader(self.paths, self.topics, self.topic, self.split_bytes, self.edges, starts)
 

@@ -1,7 +1,5 @@
 """A table in a folder or an object store, changed by this process: a few rows are written without a Spark job."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,7 +41,7 @@ class LocalTable:
     @classmethod
     def open(
         cls, place: str, check: Callable[[], object] = lambda: None, known: Known | None = None
-    ) -> LocalTable | None:
+    ) -> "LocalTable | None":
         """Open the table; None: it does not exist, or has features of Delta that delta-rs may not know.
 
         ``known``: the tables that the same writer has opened before.

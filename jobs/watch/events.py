@@ -1,7 +1,5 @@
 """What a watch tells: rebalances, findings, and lag."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, NamedTuple
@@ -87,7 +85,7 @@ class ReportedFinding(NamedTuple):
     history_complete: bool
 
     @classmethod
-    def of(cls, row: FindingRow) -> ReportedFinding:
+    def of(cls, row: FindingRow) -> "ReportedFinding":
         """Return what is kept of a finding."""
         return cls(*(getattr(row, name) for name in cls._fields))
 

@@ -1,7 +1,5 @@
 """One log partition of a log that is still written: how far it was read, and what it lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -27,7 +25,7 @@ class LastRow(NamedTuple):
     checksum: int
 
     @classmethod
-    def of(cls, row: LogRow) -> LastRow:
+    def of(cls, row: LogRow) -> "LastRow":
         """Return it for a row."""
         return cls(row.offset, row.timestamp, crc32(row.value or b"", crc32(row.key)))
 

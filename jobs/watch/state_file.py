@@ -7,8 +7,6 @@ lines again. If it was killed between the two notes of a line, it is not known w
 printed again, and says so.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -82,7 +80,7 @@ class StoredReports:
     findings: list[ReportedFinding]
 
     @classmethod
-    def of(cls, reported: Reported) -> StoredReports:
+    def of(cls, reported: Reported) -> "StoredReports":
         """Return the form in which it is stored."""
         return cls(reported.began, reported.ended, reported.lag, list(reported.findings.values()))
 

@@ -4,8 +4,6 @@ Groups join, leave, reconcile, are deleted, converted and made again as their co
 committed plainly and in transactions, and removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import attrgetter
@@ -76,7 +74,7 @@ class RandomCoordinator:
         bounds = (first, first + len(records) - 1)
         self.log += [Entry(each.at.offset, each.at.timestamp_ms, each, bounds, producer_id) for each in records]
 
-    def _offsets(self, group: _Group) -> None:
+    def _offsets(self, group: "_Group") -> None:
         """A commit, one in a transaction, the end of one, or a tombstone. Commits come from members, or from anyone."""
         log, what = group.log, self.chance.random()
         topic, partition = self.chance.choice(("orders", "payments")), self.chance.randrange(2)

@@ -3,8 +3,6 @@
 ``python -m tests.differential.tallies [LOG ...]`` prints them as JSON; without names, those of all logs, one by one.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter
@@ -36,7 +34,7 @@ class Tallies(NamedTuple):
     states: Counter[str]
 
     @classmethod
-    def of(cls, histories: Iterable[GroupHistory]) -> Tallies:
+    def of(cls, histories: Iterable[GroupHistory]) -> "Tallies":
         """Count the rows of all groups."""
         counted = cls(*(Counter[str]() for _ in cls._fields))
         for history in histories:

@@ -1,7 +1,5 @@
 """A whole life in a schema of Hive's metastore, which Spark has built in: rows and answers are those of a folder."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -47,12 +45,12 @@ class Home(NamedTuple):
     published_mb: int = 0
 
     @classmethod
-    def in_folder(cls, place: Path) -> Home:
+    def in_folder(cls, place: Path) -> "Home":
         """Return a life whose tables are in a folder."""
         return cls(place, str(place / "tables"), SMALL, None)
 
     @classmethod
-    def in_catalog(cls, place: Path, *, is_closed: bool, published_mb: int) -> Home:
+    def in_catalog(cls, place: Path, *, is_closed: bool, published_mb: int) -> "Home":
         """Return a life whose tables are in a catalog, with their files where a folder has them.
 
         ``is_closed``: the catalog does not tell where that is, so that only Spark opens the tables. ``published_mb``:
@@ -61,7 +59,7 @@ class Home(NamedTuple):
         schema = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} LOCATION '{(place / 'tables').as_uri()}'"
         return cls(place, SCHEMA, hive(place), schema, is_closed, published_mb)
 
-    def by_spark(self) -> Home:
+    def by_spark(self) -> "Home":
         """Return the same life in nights of which Spark makes each step."""
         return self._replace(published_mb=0)
 

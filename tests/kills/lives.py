@@ -1,7 +1,5 @@
 """Commands that write, killed or stopped at any commit: what runs after them makes the tables of a quiet life."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
@@ -163,7 +161,7 @@ class Lives:
             shutil.rmtree(home)
         return (ended.err.strip().splitlines() or ["nothing"])[-1] if ended.code else "nothing"
 
-    def quiet(self, name: str) -> tuple[int, Found]:
+    def quiet(self, name: str) -> "tuple[int, Found]":
         """Return the number of points of the command of a life, and what a life without a kill ends with."""
         if name not in self._quiet:
             home = self._copy(name)
@@ -239,7 +237,7 @@ class Lives:
             assert not is_silent, f"{name}, killed at point {at}: {question} says nothing"
             assert "Traceback" not in asked.err, f"{name}, killed at point {at}: {question} fails with {asked.err}"
 
-    def _found(self, home: Path) -> Found:
+    def _found(self, home: Path) -> "Found":
         found = forked(self._spark, lambda: found_in(home))
         assert found is not None
         return found
@@ -250,7 +248,7 @@ class Found(NamedTuple):
 
     rows: dict[str, list[str]]
 
-    def difference(self, other: Found) -> str | None:
+    def difference(self, other: "Found") -> str | None:
         """Return in words the first difference of what another life has found; None: there is none."""
         for name, rows in self.rows.items():
             if (others := other.rows[name]) != rows:

@@ -1,7 +1,5 @@
 """Where the answers come from: log files as they are given, or tables that nights have made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -53,7 +51,7 @@ class ThisProcess:
 
     conf: ClassVar = {"spark.master": "local[1]"}
 
-    def range(self, start: int, end: int, step: int, partitions: int) -> _Tasks:
+    def range(self, start: int, end: int, step: int, partitions: int) -> "_Tasks":
         """Return numbers, one for each task."""
         return _Tasks(range(start, end, step))
 
@@ -66,7 +64,7 @@ class _Tasks:
         self._numbers = numbers
         self._rows: list[Row] = []
 
-    def mapInArrow(self, task: Any, schema: Any) -> _Tasks:  # noqa: N802 - the name that Spark has
+    def mapInArrow(self, task: Any, schema: Any) -> "_Tasks":  # noqa: N802 - the name that Spark has
         for number in self._numbers:
             given = pa.record_batch({"id": pa.array([number], pa.int64())})
             self._rows += (Row(**row) for batch in task(iter([given])) for row in batch.to_pylist())

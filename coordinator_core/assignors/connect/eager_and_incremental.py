@@ -8,8 +8,6 @@ Source: Kafka 4.3.1 ``EagerAssignor``, and ``IncrementalCooperativeAssignor``, p
 ``sessioned``.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,7 +63,7 @@ class AssignorMemory:
     balancing: bool = False
     consecutive: int = 0
 
-    def without_delay(self) -> AssignorMemory:
+    def without_delay(self) -> "AssignorMemory":
         """Return the same memory without a scheduled rebalance."""
         return replace(self, candidates=(), rebalance_at_ms=0, delay_ms=0)
 

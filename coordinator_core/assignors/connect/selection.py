@@ -4,8 +4,6 @@ The document's worked cases leave the work of a worker that left unassigned whil
 rule says that everything must be assigned: ``waiting`` names such work.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ class VersionRange(NamedTuple):
     minimum: int
     maximum: int
 
-    def covers(self, other: VersionRange) -> bool:
+    def covers(self, other: "VersionRange") -> bool:
         """Whether all versions of the other range are in this one."""
         return self.minimum <= other.minimum and other.maximum <= self.maximum
 

@@ -7,8 +7,6 @@ as presented. Its failure is reproduced, too: if the last member below its quota
 more members, it throws NoSuchElementException.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -316,7 +314,9 @@ class PreviousAssignments(NamedTuple):
     partition: Ints
 
     @classmethod
-    def of(cls, members: Sequence[MemberSpec], order: Iterable[int], topics: Mapping[str, int]) -> PreviousAssignments:
+    def of(
+        cls, members: Sequence[MemberSpec], order: Iterable[int], topics: Mapping[str, int]
+    ) -> "PreviousAssignments":
         """Return the rows of members in that order; partitions of other topics are left out."""
         order = list(order)
         previous = [members[index].previous for index in order]

@@ -5,8 +5,6 @@ The leader has the topology, the log does not, so the assignment cannot be recom
 Sources: Kafka 4.3.1 ``StreamsPartitionAssignor``, KIP-441 (warm-ups are written as standbys), KIP-429.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -128,7 +126,7 @@ class _Generation:
     owners: Mapping[Partition, str]
 
     @classmethod
-    def of(cls, members: Mapping[str, StreamsConsumer], image: TopicImage | None) -> _Generation:
+    def of(cls, members: Mapping[str, StreamsConsumer], image: TopicImage | None) -> "_Generation":
         """Index the members of a generation."""
         readers: dict[Partition, list[str]] = defaultdict(list)
         runners: dict[Task, dict[str, None]] = defaultdict(dict)

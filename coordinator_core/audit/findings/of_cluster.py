@@ -5,8 +5,6 @@ finding says it of all of them. So it is with deploys, and with a log partition 
 to show for it is covered by that, and is left out of lists.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Final, NamedTuple
@@ -73,7 +71,7 @@ class ClusterSigns(NamedTuple):
     stays: tuple[GroupStay, ...] = ()
 
     @classmethod
-    def of(cls, history: GroupHistory) -> ClusterSigns:
+    def of(cls, history: GroupHistory) -> "ClusterSigns":
         """Return what the history of one group shows."""
         return cls(
             tuple(lost_sessions(history)),
@@ -83,7 +81,7 @@ class ClusterSigns(NamedTuple):
         )
 
     @classmethod
-    def of_all(cls, of_groups: Iterable[ClusterSigns]) -> ClusterSigns:
+    def of_all(cls, of_groups: "Iterable[ClusterSigns]") -> "ClusterSigns":
         """Return what all groups show."""
         return cls(*(tuple(chain.from_iterable(of_kind)) for of_kind in zip(*of_groups, strict=True)))
 

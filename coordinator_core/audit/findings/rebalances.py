@@ -1,7 +1,5 @@
 """Rebalances that are too frequent, take too long, or never reach a stable assignment."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
@@ -250,7 +248,7 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         )
 
 
-def _restless(history: GroupHistory, limits: Thresholds) -> Iterator[tuple[_Stretch, str | None, int]]:
+def _restless(history: GroupHistory, limits: Thresholds) -> "Iterator[tuple[_Stretch, str | None, int]]":
     """Yield these periods, each with that member, None: there is no such one, and how many rebalances it held up.
 
     While clients are restarted one after the other, or come, the group cannot settle: that counts only if one of them

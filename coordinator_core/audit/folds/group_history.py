@@ -1,7 +1,5 @@
 """The input of the findings: the history rows of one group, and a summary of its commits."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,12 +109,12 @@ class GroupHistory:
         cls,
         group_id: str,
         now_ms: int,
-        rows: Iterable[GatheredRow],
+        rows: "Iterable[GatheredRow]",
         topics: TopicsAtEnd,
         share_logs: ShareLogs,
         lost: LostRecords = NOTHING_LOST,
         brokers: Sequence[BrokerEvent] = (),
-    ) -> GroupHistory:
+    ) -> "GroupHistory":
         """Return the history of the group from its rows, given in any order.
 
         Rows are sorted by offset; the type of the group decides where it lives in two logs. ``brokers`` are the
@@ -166,7 +164,7 @@ class GroupHistory:
             ends_used=used,
         )
 
-    def replaced(self, **changes: object) -> GroupHistory:
+    def replaced(self, **changes: object) -> "GroupHistory":
         """Return the same with other values of some fields. To copy the ends of the logs is not to use them."""
         known = self.__dict__
         return GroupHistory(**{name: known[name] for name in FIELDS} | changes)

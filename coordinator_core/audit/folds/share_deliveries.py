@@ -1,7 +1,5 @@
 """What findings need of the deliveries of a share partition: the rows of ``share_partitions`` summed up."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -75,7 +73,7 @@ class DeliverySum:
     began: LogPosition | None = None
 
     @classmethod
-    def before(cls, row: SharePartitionRow) -> DeliverySum:
+    def before(cls, row: SharePartitionRow) -> "DeliverySum":
         """Return the sum of no rows, of the share partition of this first one."""
         return cls(row.topic, row.topic_id, row.partition, row.since)
 

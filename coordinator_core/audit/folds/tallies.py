@@ -1,7 +1,5 @@
 """How often things occurred in a group, counted as its rows become final: what metrics count."""
 
-from __future__ import annotations
-
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -80,14 +78,14 @@ class GroupTallies:
         """Return how many of them began after a time, at most ``RATE_WINDOW_MS`` before the newest record."""
         return sum(begun_ms > time_ms for begun_ms in self.begun_ms.get(group_type, ()))
 
-    def with_rows(self, rows: Iterable[object]) -> GroupTallies:
+    def with_rows(self, rows: Iterable[object]) -> "GroupTallies":
         """Return the tallies with more rows counted; these stay as they are."""
         tallies = GroupTallies().joined(self)
         for row in rows:
             tallies.note(row)
         return tallies
 
-    def joined(self, other: GroupTallies) -> GroupTallies:
+    def joined(self, other: "GroupTallies") -> "GroupTallies":
         """Return the tallies of both, such as those of a group in two logs."""
         tallies = GroupTallies()
         for part in (self, other):

@@ -1,7 +1,5 @@
 """What is known of the topics at the end of the logs, and how many partitions they had before."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -73,7 +71,7 @@ class TopicsAtEnd(NamedTuple):
     led_again: Mapping[tuple[str, int], int | None] = MappingProxyType({})
 
     @classmethod
-    def of(cls, topics: TopicHistory | None, reach: TopicReach | None = None) -> TopicsAtEnd:
+    def of(cls, topics: TopicHistory | None, reach: TopicReach | None = None) -> "TopicsAtEnd":
         """Return what a history of topics shows; ``reach``: over which times, where it has only some of the records."""
         if topics is None:
             return cls()
@@ -94,7 +92,7 @@ class TopicsAtEnd(NamedTuple):
             for row in topics.intervals()
         )
 
-    def counted(self, lives: Iterable[CountedLife]) -> TopicsAtEnd:
+    def counted(self, lives: Iterable[CountedLife]) -> "TopicsAtEnd":
         """Return the same with the numbers of partitions that these lives show, in the order of ``earlier_counts``."""
         lives = list(lives)
         partitions = {life.topic: life.partitions for life in lives if life.until_ms is None}

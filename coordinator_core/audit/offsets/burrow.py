@@ -6,8 +6,6 @@ bounds: it was not below that of the snapshot before, and not above that of the 
 than one status, the status is unknown, and ``missing`` names the ones that are possible.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -172,7 +170,7 @@ class LogReach:
     unread: UnreadOfGroups = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spans: Iterable[LogSpan], lost: int = -1, unread: UnreadOfGroups | None = None) -> LogReach:
+    def of(cls, spans: Iterable[LogSpan], lost: int = -1, unread: UnreadOfGroups | None = None) -> "LogReach":
         """Return the reach of a log with these spans, given in any order; spans that touch are joined."""
         joined: list[LogSpan] = []
         for span in sorted(spans):

@@ -5,8 +5,6 @@ the log is its owner: brokers take commits only from members (but for administra
 themselves partitions while the group has no members).
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import defaultdict
@@ -166,13 +164,13 @@ class _Step(NamedTuple):
         """Return the owner at the first commit, as far as the log proves it."""
         return NOT_SHOWN_SINCE if self.in_doubt else self.last_owner
 
-    def continues(self, later: _Step) -> bool:
+    def continues(self, later: "_Step") -> bool:
         """Return whether the later run is the same step."""
         these = (self.kind, self.was_empty, self.last_owner, self.committer)
         both = these == (later.kind, later.was_empty, later.last_owner, later.committer)
         return both and not self.is_alone and not later.is_alone
 
-    def with_later(self, later: _Step) -> _Step:
+    def with_later(self, later: "_Step") -> "_Step":
         """Return this step with a later run of the same step."""
         run, more = self.run, later.run
         return self._replace(run=run._replace(last=more.last, commits=run.commits + more.commits, offset=more.offset))

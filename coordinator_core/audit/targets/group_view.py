@@ -1,7 +1,5 @@
 """A group with epochs in its coordinator's memory: all that decides about an assignor's input and its order."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +39,7 @@ class GroupView:
     asked: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kind: RecordTypes, jdk: int) -> GroupView:
+    def of(cls, kind: RecordTypes, jdk: int) -> "GroupView":
         """Return the view of a group without members."""
         if kind.group is GroupType.STREAMS:
             return cls(kind, StreamsView(jdk=jdk))

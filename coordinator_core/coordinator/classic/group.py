@@ -5,8 +5,6 @@ with which protocols, which still have to, which requests are parked) is only he
 record makes the group again from it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
@@ -53,7 +51,7 @@ class LiveClassicMember:
     is_new: bool = False
 
     @classmethod
-    def of(cls, member: ConvertedMember, session_timeout_ms: int, protocols: Protocols) -> LiveClassicMember:
+    def of(cls, member: ConvertedMember, session_timeout_ms: int, protocols: Protocols) -> "LiveClassicMember":
         """Return the member as one of a classic group, without an assignment."""
         return cls(
             member.member_id,

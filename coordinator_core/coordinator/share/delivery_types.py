@@ -1,7 +1,5 @@
 """What the leader of a share partition takes and gives: settings, deliveries, acknowledgements, state to be written."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -33,7 +31,7 @@ class DeliverySettings(NamedTuple):
     """``share.isolation.level`` is ``read_committed``: no member gets a record of a transaction that was aborted."""
 
     @classmethod
-    def of(cls, config: GroupConfig) -> DeliverySettings:
+    def of(cls, config: GroupConfig) -> "DeliverySettings":
         """Return them from the settings of a group."""
         return cls(
             config.share_record_lock_duration_ms,

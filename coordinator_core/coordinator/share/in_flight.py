@@ -4,8 +4,6 @@ A batch has one state until something happens to some of its offsets only; from 
 (``is_split``), and its own lock. Here both are runs of offsets; offsets of one run are in the same state.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -55,7 +53,7 @@ class InFlightRun:
         """Let a lock begin that ends then."""
         self.deadline_ms, self.turn = deadline_ms, turn
 
-    def _is_followed_by(self, other: InFlightRun) -> bool:
+    def _is_followed_by(self, other: "InFlightRun") -> bool:
         """Whether the two can be one run."""
         if (self.state, self.delivery_count, self.member_id) != (other.state, other.delivery_count, other.member_id):
             return False
@@ -75,7 +73,7 @@ class InFlightBatch:
     is_split: bool = False
 
     @classmethod
-    def of(cls, first: int, last: int, state: int, delivery_count: int, member_id: str = NOBODY) -> InFlightBatch:
+    def of(cls, first: int, last: int, state: int, delivery_count: int, member_id: str = NOBODY) -> "InFlightBatch":
         """Return a batch whose offsets are all in one state."""
         return cls(first, last, [InFlightRun(first, last, state, delivery_count, member_id)])
 

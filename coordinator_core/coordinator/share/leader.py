@@ -4,8 +4,6 @@ It does what ``SharePartition`` of Kafka 4.3.1 does, with one difference: a writ
 share sessions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -106,7 +104,7 @@ class SharePartitionLeader(ShareWindow):
             raise
         changed.write()
 
-    def _acknowledge(self, member_id: str, acknowledged: Acknowledgement, now: int, changed: _Changes) -> None:
+    def _acknowledge(self, member_id: str, acknowledged: Acknowledgement, now: int, changed: "_Changes") -> None:
         for batch in self._batches_of(acknowledged):
             if batch.last < self.start_offset:
                 continue
@@ -136,7 +134,7 @@ class SharePartitionLeader(ShareWindow):
             raise ApiError(ErrorCode.INVALID_REQUEST, "Batch record not found. Offsets are past acquired records.")
         return batches
 
-    def _settle(self, batch: InFlightBatch, run: InFlightRun, kind: int, now: int, changed: _Changes) -> None:
+    def _settle(self, batch: InFlightBatch, run: InFlightRun, kind: int, now: int, changed: "_Changes") -> None:
         if kind == Acknowledge.RENEW:
             if not self.settings.may_renew:
                 raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing locks is not enabled for the group.")
@@ -172,7 +170,7 @@ class SharePartitionLeader(ShareWindow):
         """When the next lock ends; None if there is none."""
         return min((run.deadline_ms for _, run in self._locks()), default=None)
 
-    def _locks(self) -> Iterator[tuple[InFlightBatch, _Lock]]:
+    def _locks(self) -> "Iterator[tuple[InFlightBatch, _Lock]]":
         for batch in self.flight:
             for run in batch.runs:
                 if run.deadline_ms is not None:
@@ -192,7 +190,7 @@ class SharePartitionLeader(ShareWindow):
                 self.split(batch)
             self._time_out(batch, lock)
 
-    def _time_out(self, batch: InFlightBatch, lock: _Lock) -> None:
+    def _time_out(self, batch: InFlightBatch, lock: "_Lock") -> None:
         changed = _Changes(self, self._write)
         batch.within(self.start_offset, batch.last)
         for run in batch.within(lock.first, lock.last):

@@ -4,8 +4,6 @@ A trace is one ``header`` line, ``step`` lines and one ``end`` line, all JSON: r
 background work and administration, each with the records, responses, timers and snapshots of the real coordinator.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -89,7 +87,7 @@ class _Trace:
     differences: list[Difference] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, header: Fields, behaviour: Profile) -> _Trace:
+    def begin(cls, header: Fields, behaviour: Profile) -> "_Trace":
         memory = coordinator.new_state(BrokerConfig.of(header["config"]), profile=behaviour)
         memory.configure_group(header["group_id"], header["group_config"])
         version = header["image_version"]

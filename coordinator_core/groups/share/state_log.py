@@ -4,8 +4,6 @@ A snapshot is the whole state of a share partition. An update changes part of it
 their offsets, and what is below the start offset is dropped.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +38,7 @@ class SharePartition(NamedTuple):
     partition: int
 
     @classmethod
-    def of(cls, record: ShareStateRecord) -> SharePartition:
+    def of(cls, record: ShareStateRecord) -> "SharePartition":
         """Return the share partition that a record is about."""
         return cls(record.key["groupId"], record.key["topicId"], record.key["partition"])
 

@@ -1,7 +1,5 @@
 """What all simulated clients share: heartbeats, sleep, offsets to commit, and the ways in which they stop."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +79,7 @@ class ClientEnvironment(Protocol):
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Call the action after this delay."""
 
-    def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
+    def send(self, client: "Client", api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
         """Send a request; ``why`` is the true cause of the rebalance that it starts, if it starts one."""
 
     def set_aside(self, key: str) -> None:

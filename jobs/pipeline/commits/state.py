@@ -1,7 +1,5 @@
 """What the pass over commits keeps: the newest commit of each partition, sums of hours, commits beside records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,7 +62,7 @@ class Commits:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, rows: Ints | Flags) -> Commits:
+    def take(self, rows: Ints | Flags) -> "Commits":
         """Return some of the rows, by number or by flag."""
         return Commits(self.table, *(getattr(self, name)[rows] for name in self.__slots__[1:]))
 
@@ -84,7 +82,7 @@ class Before:
     expires: Ints
     committed_at: Ints
 
-    def take(self, rows: Ints) -> Before:
+    def take(self, rows: Ints) -> "Before":
         """Return some of the rows."""
         return Before(*(getattr(self, name)[rows] for name in self.__slots__))
 

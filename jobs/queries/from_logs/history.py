@@ -1,7 +1,5 @@
 """Group histories from log files, in this process: history, violations and commits in one pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -172,7 +170,7 @@ class _ShareState:
     @classmethod
     def read(
         cls, readers: Iterable[LogReader], topics: TopicHistory | None, wanted: str | None, given: GivenShareState
-    ) -> _ShareState:
+    ) -> "_ShareState":
         """``wanted`` is a group, None: all."""
         shares, coverage = cls(given), Coverage({})
         for reader in readers:

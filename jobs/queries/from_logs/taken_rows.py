@@ -1,7 +1,5 @@
 """The rows of a log that a fold takes in: of a large log without most commits, which columns sum up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,7 +117,7 @@ class _Commits:
         self._order = order_of(self._keys)
 
     @classmethod
-    def of(cls, part: pa.RecordBatch, family: Family) -> _Commits | None:
+    def of(cls, part: pa.RecordBatch, family: Family) -> "_Commits | None":
         """Return those of a part; None: it has few, and they are not worth columns."""
         if family is not Family.GROUP:
             return None

@@ -1,7 +1,5 @@
 """Committed offsets at a moment, from the tables: what was committed, what was open, and what is known of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from heapq import merge
@@ -67,7 +65,7 @@ def commits_then(selected: Selection, extents: Extents) -> Iterator[tuple[GroupK
     return commits_of(selected, extents).groups()
 
 
-def commits_of(selected: Selection, extents: Extents) -> CommitsThen:
+def commits_of(selected: Selection, extents: Extents) -> "CommitsThen":
     """Return what reads the commits of a selection up to a moment: the summaries of them, where that is the end."""
     is_at_end = all(extent.end is None for extent in extents.values())
     if is_at_end and has_all_commits(selected.tables, selected.cluster):

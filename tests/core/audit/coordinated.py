@@ -1,7 +1,5 @@
 """Logs that the executable coordinator wrote, with everything that an audit is told beside them."""
 
-from __future__ import annotations
-
 import random
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
@@ -32,7 +30,7 @@ class RecordedCluster:
     _batched: int = 0
 
     @classmethod
-    def of(cls, partitions: dict[str, int], **settings: object) -> RecordedCluster:
+    def of(cls, partitions: dict[str, int], **settings: object) -> "RecordedCluster":
         recorded = cls(Cluster.of(partitions, **settings))
         recorded._note_topics()
         return recorded

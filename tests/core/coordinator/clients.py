@@ -1,7 +1,5 @@
 """Clients that behave, for scripts over the coordinator model."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,7 +27,7 @@ class Cluster:
     requests: int = 0
 
     @classmethod
-    def of(cls, partitions: dict[str, int], **settings: object) -> Cluster:
+    def of(cls, partitions: dict[str, int], **settings: object) -> "Cluster":
         cluster = cls(
             coordinator.new_state(BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()}))
         )

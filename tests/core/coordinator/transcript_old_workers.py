@@ -7,8 +7,6 @@ A worker reports what it runs when it joins, and does what SyncGroup says. It jo
 something, as workers of Kafka do. What the two coordinators write is told apart by ``classic`` and by nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -70,7 +68,7 @@ class OldWorker:
             return Request("LeaveGroup", 5, self.name, {"groupId": group_id, "members": leaving})
         return Request("Heartbeat", 4, self.name, member | {"generationId": self.generation})
 
-    def decided(self, given: dict[str, list[ConnectorOrTask]], workers: dict[str, OldWorker]) -> list[Fields]:
+    def decided(self, given: dict[str, list[ConnectorOrTask]], workers: "dict[str, OldWorker]") -> list[Fields]:
         """Return what this worker, as the leader, tells the others."""
         found = []
         for name, units in given.items():

@@ -1,7 +1,5 @@
 """Hand-built group logs: one call a coordinator operation, all its records in one batch and at one time."""
 
-from __future__ import annotations
-
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
@@ -25,7 +23,7 @@ class GroupLog:
         self.offset = offset
         self.time_ms = time_ms
 
-    def write(self, *changes: Change, after_ms: int = 1000) -> GroupLog:
+    def write(self, *changes: Change, after_ms: int = 1000) -> "GroupLog":
         self.time_ms += after_ms
         batch = self.offset
         for record_type, key, value in changes:
@@ -34,7 +32,7 @@ class GroupLog:
             self.offset += 1
         return self
 
-    def skip(self, offsets: int) -> GroupLog:
+    def skip(self, offsets: int) -> "GroupLog":
         self.offset += offsets
         return self
 

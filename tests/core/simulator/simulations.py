@@ -1,7 +1,5 @@
 """A simulated cluster in memory, and what the rest of the software says of its log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,7 +52,7 @@ class World:
     shards: list[Shard] = field(default_factory=list)
 
     @classmethod
-    def of(cls, seed: int = 1, family: Family = Family.GROUP, **scenario: Any) -> World:
+    def of(cls, seed: int = 1, family: Family = Family.GROUP, **scenario: Any) -> "World":
         model = Scenario.model_validate(scenario)
         plan = plan_topics(model, seed)
         world = cls(model, seed, fold_metadata_log(decoded(rows_of(metadata_log(plan)), 0, Family.METADATA)), family)

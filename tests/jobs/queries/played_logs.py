@@ -1,7 +1,5 @@
 """A transcript of the coordinator model as log files with the metadata log of its topics, and what is said of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -74,7 +72,7 @@ class PlayedLogs:
                     if not command.startswith("#"):
                         yield command, list(self.play.command(command))
 
-    def through(self, name: str) -> PlayedLogs:
+    def through(self, name: str) -> "PlayedLogs":
         """Play a transcript to its end."""
         list(self.steps(name))
         return self

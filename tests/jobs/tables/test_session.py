@@ -1,7 +1,5 @@
 """Where Spark cannot start, the reason is told: by itself it only says that it did not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -63,7 +61,7 @@ def test_a_jvm_that_has_little_to_do_starts_quickly_and_options_of_the_settings_
     has_little_to_do: bool, own: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Built(dict[str, str]):
-        def __getattr__(self, _: str) -> Callable[..., Built]:
+        def __getattr__(self, _: str) -> "Callable[..., Built]":
             return lambda name, value="": self.update({name: value}) or self
 
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)

@@ -1,7 +1,5 @@
 """The pass over the files of the tables: the rows and sums are those of the log in its order, however the files lie."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -129,7 +127,7 @@ class Frame:
     def __init__(self, tasks: list[pa.RecordBatch]) -> None:
         self.tasks = tasks
 
-    def mapInArrow(self, task: Callable[[Any], Any], schema: Any) -> Frame:  # noqa: N802
+    def mapInArrow(self, task: Callable[[Any], Any], schema: Any) -> "Frame":  # noqa: N802
         return Frame([batch for each in self.tasks for batch in task(iter([each]))])
 
     def collect(self) -> list[SQLRow]:
