@@ -1,10 +1,11 @@
 """The modules of ``coordinator_core/record_fields``: ``python -m jobs.typed_records`` writes them from ``schemas/``.
 
-Each message becomes one ``TypedDict``, each struct inside it another, and each record type a ``CoordinatorRecord`` of
-its key and value. Control records, and those of the metadata log that no code looks into, have no types. A field that
-the decoder does not yield in every version, or only if it was written (a tagged or an optional field), is
-``NotRequired``. A request to the coordinator becomes one ``TypedDict``, too: the model fills in what a client left out,
-so that each field is there. A test compares the modules that are checked in with what this makes.
+Each message becomes one ``TypedDict``, but for keys that many record types have, each struct inside it another, and
+each record type a ``CoordinatorRecord`` of its key and value. Control records, and those of the metadata log that no
+code looks into, have no types. A field that the decoder does not yield in every version, or only if it was written (a
+tagged or an optional field), is ``NotRequired``. A request to the coordinator becomes one ``TypedDict``, too: the model
+fills in what a client left out, so that each field is there. A test compares the modules that are checked in with what
+this makes.
 
 The types are final, so that mypy tells those of a union apart by their fields. A value has besides a field that no
 record has, ``_type``: without it mypy drops from a union each type that has all fields of another.
@@ -46,6 +47,8 @@ _PYTHON: Final = {
 }
 _GROUP_MODULES: Final = ("consumer_group", "share_group", "streams_group")
 """Modules of the record types of ``__consumer_offsets`` whose names begin so."""
+_KEYS: Final = {("groupId",): "GroupIdKey", ("groupId", "memberId"): "MemberKey"}
+"""The keys that many record types have, by their fields: they are written once, in ``beyond_schema``."""
 _METADATA: Final = frozenset(
     {
         MetadataRecordType.REGISTER_BROKER,
@@ -104,12 +107,12 @@ def _module_of(schema: RecordSchema) -> str:
 def _module(subject: str, body: list[str]) -> str:
     text = "\n".join(body)
     typing = ", ".join(word for word in ("Literal", "NotRequired", "TypedDict", "final") if word in text)
-    bases = ", ".join(word for word in ("TrailingBytes", "UnknownTaggedFields") if word in text)
+    shared = ", ".join(word for word in (*_KEYS.values(), "TrailingBytes", "UnknownTaggedFields") if word in text)
     imports = [f"from typing import {typing}"] if typing else []
-    if typing and bases:
+    if typing and shared:
         imports.append("")
-    if bases:
-        imports.append(f"from coordinator_core.record_fields.beyond_schema import {bases}")
+    if shared:
+        imports.append(f"from coordinator_core.record_fields.beyond_schema import {shared}")
     if "CoordinatorRecord[" in text:
         imports.append("from coordinator_core.records import CoordinatorRecord")
     return "\n".join([f'"""Fields of the {subject}. {MADE}"""', "", *imports, *body, ""])
@@ -117,12 +120,13 @@ def _module(subject: str, body: list[str]) -> str:
 
 def _records(schemas: Iterable[RecordSchema]) -> Iterator[str]:
     for schema in schemas:
-        if schema.key is not None:
+        key = None if schema.key is None else _KEYS.get(tuple(field.name for field in schema.key.fields))
+        if schema.key is not None and key is None:
+            key = schema.key.name
             yield from _class(_message(schema.key), f"Key of {schema.name}.")
         yield from _value(schema.value, schema.about)
-        if schema.key is not None:
-            name = f"{_stem(schema.value)}Record"
-            line = f"{name} = CoordinatorRecord[{schema.key.name}, {schema.value.name}]"
+        if key is not None:
+            line = f"{_stem(schema.value)}Record = CoordinatorRecord[{key}, {schema.value.name}]"
             yield from ("", "")
             yield from _split(line, "[", "]") if len(line) > WIDTH else (line,)
 

@@ -6,11 +6,10 @@ from typing_extensions import TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey
 from coordinator_core.record_fields.consumer_group import (
-    ConsumerGroupMemberMetadataKey,
     ConsumerGroupTargetAssignmentMemberTopicPartition,
     ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from coordinator_core.records import RecordType
@@ -20,10 +19,6 @@ ValueT = TypeVar("ValueT", default=Mapping[str, object])
 
 Unwritten = tuple[RecordType, KeyT, ValueT | None]
 """Record type, key and value (None: a tombstone)."""
-
-MemberKey = ConsumerGroupMemberMetadataKey
-"""The key of a record about a member: the same fields in all types of such records."""
-
 
 T = TypeVar("T")
 
@@ -75,7 +70,7 @@ def target_assignment(
 
 def target_epoch(
     types: RecordTypes, group_id: str, epoch: int, timestamp_ms: int
-) -> Unwritten[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]:
+) -> Unwritten[GroupIdKey, ConsumerGroupTargetAssignmentMetadataValue]:
     """Return the record of the epoch and time of the target assignment; time 0 is left out."""
     value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:

@@ -2,15 +2,8 @@
 
 from typing import Literal, NotRequired, final
 
-from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey, TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
-
-
-@final
-class ConnectWorkerGroupMetadataKey(TrailingBytes):
-    """Key of CONNECT_GROUP_METADATA."""
-
-    groupId: str  # Group id.
 
 
 @final
@@ -21,14 +14,7 @@ class ConnectWorkerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ConnectWorkerGroupMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ConnectWorkerGroupMetadataRecord = CoordinatorRecord[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]
-
-
-@final
-class ConnectWorkerGroupConnectorsTasksMetadataKey(TrailingBytes):
-    """Key of CONNECT_GROUP_CONNECTORS_TASKS_METADATA."""
-
-    groupId: str  # Group id.
+ConnectWorkerGroupMetadataRecord = CoordinatorRecord[GroupIdKey, ConnectWorkerGroupMetadataValue]
 
 
 @final
@@ -58,16 +44,8 @@ class ConnectWorkerGroupConnectorsTasksMetadataValue(TrailingBytes, UnknownTagge
 
 
 ConnectWorkerGroupConnectorsTasksMetadataRecord = CoordinatorRecord[
-    ConnectWorkerGroupConnectorsTasksMetadataKey, ConnectWorkerGroupConnectorsTasksMetadataValue
+    GroupIdKey, ConnectWorkerGroupConnectorsTasksMetadataValue
 ]
-
-
-@final
-class ConnectWorkerGroupMemberMetadataKey(TrailingBytes):
-    """Key of CONNECT_GROUP_MEMBER_METADATA."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member (worker) id.
 
 
 @final
@@ -96,16 +74,7 @@ class ConnectWorkerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ConnectWorkerGroupMemberMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[
-    ConnectWorkerGroupMemberMetadataKey, ConnectWorkerGroupMemberMetadataValue
-]
-
-
-@final
-class ConnectWorkerGroupTargetAssignmentKey(TrailingBytes):
-    """Key of CONNECT_GROUP_TARGET_ASSIGNMENT."""
-
-    groupId: str  # Group id.
+ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[MemberKey, ConnectWorkerGroupMemberMetadataValue]
 
 
 @final
@@ -144,17 +113,7 @@ class ConnectWorkerGroupTargetAssignmentValue(TrailingBytes, UnknownTaggedFields
     _type: NotRequired[Literal["ConnectWorkerGroupTargetAssignmentValue"]]  # In no record: it sets this type apart.
 
 
-ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[
-    ConnectWorkerGroupTargetAssignmentKey, ConnectWorkerGroupTargetAssignmentValue
-]
-
-
-@final
-class ConnectWorkerGroupCurrentMemberAssignmentKey(TrailingBytes):
-    """Key of CONNECT_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member (worker) id.
+ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[GroupIdKey, ConnectWorkerGroupTargetAssignmentValue]
 
 
 @final
@@ -187,15 +146,8 @@ class ConnectWorkerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTagge
 
 
 ConnectWorkerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
-    ConnectWorkerGroupCurrentMemberAssignmentKey, ConnectWorkerGroupCurrentMemberAssignmentValue
+    MemberKey, ConnectWorkerGroupCurrentMemberAssignmentValue
 ]
-
-
-@final
-class ConnectWorkerGroupConfigurationKey(TrailingBytes):
-    """Key of CONNECT_GROUP_CONFIGURATION."""
-
-    groupId: str  # Group id.
 
 
 @final
@@ -214,6 +166,4 @@ class ConnectWorkerGroupConfigurationValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ConnectWorkerGroupConfigurationValue"]]  # In no record: it sets this type apart.
 
 
-ConnectWorkerGroupConfigurationRecord = CoordinatorRecord[
-    ConnectWorkerGroupConfigurationKey, ConnectWorkerGroupConfigurationValue
-]
+ConnectWorkerGroupConfigurationRecord = CoordinatorRecord[GroupIdKey, ConnectWorkerGroupConfigurationValue]

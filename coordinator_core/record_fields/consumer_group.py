@@ -2,15 +2,8 @@
 
 from typing import Literal, NotRequired, final
 
-from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey, TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
-
-
-@final
-class ConsumerGroupMetadataKey(TrailingBytes):
-    """Key of CONSUMER_GROUP_METADATA."""
-
-    groupId: str  # Group id.
 
 
 @final
@@ -24,14 +17,7 @@ class ConsumerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ConsumerGroupMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ConsumerGroupMetadataRecord = CoordinatorRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]
-
-
-@final
-class ConsumerGroupPartitionMetadataKey(TrailingBytes):
-    """Key of CONSUMER_GROUP_PARTITION_METADATA."""
-
-    groupId: str  # Group id.
+ConsumerGroupMetadataRecord = CoordinatorRecord[GroupIdKey, ConsumerGroupMetadataValue]
 
 
 @final
@@ -60,17 +46,7 @@ class ConsumerGroupPartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ConsumerGroupPartitionMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ConsumerGroupPartitionMetadataRecord = CoordinatorRecord[
-    ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue
-]
-
-
-@final
-class ConsumerGroupMemberMetadataKey(TrailingBytes):
-    """Key of CONSUMER_GROUP_MEMBER_METADATA."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+ConsumerGroupPartitionMetadataRecord = CoordinatorRecord[GroupIdKey, ConsumerGroupPartitionMetadataValue]
 
 
 @final
@@ -108,14 +84,7 @@ class ConsumerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ConsumerGroupMemberMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ConsumerGroupMemberMetadataRecord = CoordinatorRecord[ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue]
-
-
-@final
-class ConsumerGroupTargetAssignmentMetadataKey(TrailingBytes):
-    """Key of CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA."""
-
-    groupId: str  # Group id.
+ConsumerGroupMemberMetadataRecord = CoordinatorRecord[MemberKey, ConsumerGroupMemberMetadataValue]
 
 
 @final
@@ -127,17 +96,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFie
     _type: NotRequired[Literal["ConsumerGroupTargetAssignmentMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ConsumerGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
-    ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue
-]
-
-
-@final
-class ConsumerGroupTargetAssignmentMemberKey(TrailingBytes):
-    """Key of CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+ConsumerGroupTargetAssignmentMetadataRecord = CoordinatorRecord[GroupIdKey, ConsumerGroupTargetAssignmentMetadataValue]
 
 
 @final
@@ -156,17 +115,7 @@ class ConsumerGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedField
     _type: NotRequired[Literal["ConsumerGroupTargetAssignmentMemberValue"]]  # In no record: it sets this type apart.
 
 
-ConsumerGroupTargetAssignmentMemberRecord = CoordinatorRecord[
-    ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue
-]
-
-
-@final
-class ConsumerGroupCurrentMemberAssignmentKey(TrailingBytes):
-    """Key of CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+ConsumerGroupTargetAssignmentMemberRecord = CoordinatorRecord[MemberKey, ConsumerGroupTargetAssignmentMemberValue]
 
 
 @final
@@ -193,9 +142,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFiel
     _type: NotRequired[Literal["ConsumerGroupCurrentMemberAssignmentValue"]]  # In no record: it sets this type apart.
 
 
-ConsumerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
-    ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue
-]
+ConsumerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[MemberKey, ConsumerGroupCurrentMemberAssignmentValue]
 
 
 @final

@@ -2,16 +2,8 @@
 
 from typing import Literal, NotRequired, final
 
-from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey, TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
-
-
-@final
-class ShareGroupMemberMetadataKey(TrailingBytes):
-    """Key of SHARE_GROUP_MEMBER_METADATA."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
 
 
 @final
@@ -25,14 +17,7 @@ class ShareGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ShareGroupMemberMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ShareGroupMemberMetadataRecord = CoordinatorRecord[ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue]
-
-
-@final
-class ShareGroupMetadataKey(TrailingBytes):
-    """Key of SHARE_GROUP_METADATA."""
-
-    groupId: str  # Group id.
+ShareGroupMemberMetadataRecord = CoordinatorRecord[MemberKey, ShareGroupMemberMetadataValue]
 
 
 @final
@@ -45,14 +30,7 @@ class ShareGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ShareGroupMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ShareGroupMetadataRecord = CoordinatorRecord[ShareGroupMetadataKey, ShareGroupMetadataValue]
-
-
-@final
-class ShareGroupTargetAssignmentMetadataKey(TrailingBytes):
-    """Key of SHARE_GROUP_TARGET_ASSIGNMENT_METADATA."""
-
-    groupId: str  # Group id.
+ShareGroupMetadataRecord = CoordinatorRecord[GroupIdKey, ShareGroupMetadataValue]
 
 
 @final
@@ -64,17 +42,7 @@ class ShareGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields
     _type: NotRequired[Literal["ShareGroupTargetAssignmentMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
-    ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue
-]
-
-
-@final
-class ShareGroupTargetAssignmentMemberKey(TrailingBytes):
-    """Key of SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[GroupIdKey, ShareGroupTargetAssignmentMetadataValue]
 
 
 @final
@@ -93,17 +61,7 @@ class ShareGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ShareGroupTargetAssignmentMemberValue"]]  # In no record: it sets this type apart.
 
 
-ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[
-    ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue
-]
-
-
-@final
-class ShareGroupCurrentMemberAssignmentKey(TrailingBytes):
-    """Key of SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[MemberKey, ShareGroupTargetAssignmentMemberValue]
 
 
 @final
@@ -125,16 +83,7 @@ class ShareGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields)
     _type: NotRequired[Literal["ShareGroupCurrentMemberAssignmentValue"]]  # In no record: it sets this type apart.
 
 
-ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
-    ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue
-]
-
-
-@final
-class ShareGroupStatePartitionMetadataKey(TrailingBytes):
-    """Key of SHARE_GROUP_STATE_PARTITION_METADATA."""
-
-    groupId: str  # Group id.
+ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[MemberKey, ShareGroupCurrentMemberAssignmentValue]
 
 
 @final
@@ -166,6 +115,4 @@ class ShareGroupStatePartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["ShareGroupStatePartitionMetadataValue"]]  # In no record: it sets this type apart.
 
 
-ShareGroupStatePartitionMetadataRecord = CoordinatorRecord[
-    ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue
-]
+ShareGroupStatePartitionMetadataRecord = CoordinatorRecord[GroupIdKey, ShareGroupStatePartitionMetadataValue]

@@ -2,15 +2,8 @@
 
 from typing import Literal, NotRequired, final
 
-from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey, TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
-
-
-@final
-class StreamsGroupMetadataKey(TrailingBytes):
-    """Key of STREAMS_GROUP_METADATA."""
-
-    groupId: str  # Group id.
 
 
 @final
@@ -40,14 +33,7 @@ class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["StreamsGroupMetadataValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupMetadataRecord = CoordinatorRecord[StreamsGroupMetadataKey, StreamsGroupMetadataValue]
-
-
-@final
-class StreamsGroupPartitionMetadataKey(TrailingBytes):
-    """Key of STREAMS_GROUP_PARTITION_METADATA."""
-
-    groupId: str  # Group id.
+StreamsGroupMetadataRecord = CoordinatorRecord[GroupIdKey, StreamsGroupMetadataValue]
 
 
 @final
@@ -76,17 +62,7 @@ class StreamsGroupPartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["StreamsGroupPartitionMetadataValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupPartitionMetadataRecord = CoordinatorRecord[
-    StreamsGroupPartitionMetadataKey, StreamsGroupPartitionMetadataValue
-]
-
-
-@final
-class StreamsGroupMemberMetadataKey(TrailingBytes):
-    """Key of STREAMS_GROUP_MEMBER_METADATA."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+StreamsGroupPartitionMetadataRecord = CoordinatorRecord[GroupIdKey, StreamsGroupPartitionMetadataValue]
 
 
 @final
@@ -121,14 +97,7 @@ class StreamsGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["StreamsGroupMemberMetadataValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupMemberMetadataRecord = CoordinatorRecord[StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue]
-
-
-@final
-class StreamsGroupTargetAssignmentMetadataKey(TrailingBytes):
-    """Key of STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA."""
-
-    groupId: str  # Group id.
+StreamsGroupMemberMetadataRecord = CoordinatorRecord[MemberKey, StreamsGroupMemberMetadataValue]
 
 
 @final
@@ -140,17 +109,7 @@ class StreamsGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFiel
     _type: NotRequired[Literal["StreamsGroupTargetAssignmentMetadataValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
-    StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue
-]
-
-
-@final
-class StreamsGroupTargetAssignmentMemberKey(TrailingBytes):
-    """Key of STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+StreamsGroupTargetAssignmentMetadataRecord = CoordinatorRecord[GroupIdKey, StreamsGroupTargetAssignmentMetadataValue]
 
 
 @final
@@ -171,17 +130,7 @@ class StreamsGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields
     _type: NotRequired[Literal["StreamsGroupTargetAssignmentMemberValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupTargetAssignmentMemberRecord = CoordinatorRecord[
-    StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue
-]
-
-
-@final
-class StreamsGroupCurrentMemberAssignmentKey(TrailingBytes):
-    """Key of STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
-
-    groupId: str  # Group id.
-    memberId: str  # Member id.
+StreamsGroupTargetAssignmentMemberRecord = CoordinatorRecord[MemberKey, StreamsGroupTargetAssignmentMemberValue]
 
 
 @final
@@ -213,16 +162,7 @@ class StreamsGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedField
     _type: NotRequired[Literal["StreamsGroupCurrentMemberAssignmentValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
-    StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue
-]
-
-
-@final
-class StreamsGroupTopologyKey(TrailingBytes):
-    """Key of STREAMS_GROUP_TOPOLOGY."""
-
-    groupId: str  # Group id.
+StreamsGroupCurrentMemberAssignmentRecord = CoordinatorRecord[MemberKey, StreamsGroupCurrentMemberAssignmentValue]
 
 
 @final
@@ -276,4 +216,4 @@ class StreamsGroupTopologyValue(TrailingBytes, UnknownTaggedFields):
     _type: NotRequired[Literal["StreamsGroupTopologyValue"]]  # In no record: it sets this type apart.
 
 
-StreamsGroupTopologyRecord = CoordinatorRecord[StreamsGroupTopologyKey, StreamsGroupTopologyValue]
+StreamsGroupTopologyRecord = CoordinatorRecord[GroupIdKey, StreamsGroupTopologyValue]

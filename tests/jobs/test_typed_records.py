@@ -73,7 +73,7 @@ def test_mypy_takes_the_fields_of_a_record(check, monkeypatch):
     ("right", "wrong", "said"),
     [
         ('value["epoch"]', 'value["epooch"]', 'TypedDict "ConsumerGroupMetadataValue" has no key "epooch"'),
-        ('record.key["groupId"]', 'record.key["group"]', 'TypedDict "ConsumerGroupMetadataKey" has no key "group"'),
+        ('record.key["groupId"]', 'record.key["group"]', 'TypedDict "GroupIdKey" has no key "group"'),
         ('value.get("metadataHash", 0)', 'value.get("hash", 0)', "Incompatible return value type"),
         ('value.get("metadataHash", 0)', 'value["epoch"] + ""', "Unsupported operand types"),
         ('"commitTimestamp": 0', '"timestamp": 0', 'Missing key "commitTimestamp"'),

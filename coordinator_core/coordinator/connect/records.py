@@ -7,19 +7,16 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect.group import as_fields
-from coordinator_core.coordinator.record_templates import KeyT, MemberKey, ValueT, member_key
+from coordinator_core.coordinator.record_templates import KeyT, ValueT, member_key
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConfigurationEntry,
-    ConnectWorkerGroupConfigurationKey,
     ConnectWorkerGroupConfigurationValue,
-    ConnectWorkerGroupConnectorsTasksMetadataKey,
     ConnectWorkerGroupConnectorsTasksMetadataValue,
     ConnectWorkerGroupCurrentMemberAssignmentValue,
     ConnectWorkerGroupMemberMetadataValue,
-    ConnectWorkerGroupMetadataKey,
     ConnectWorkerGroupMetadataValue,
-    ConnectWorkerGroupTargetAssignmentKey,
     ConnectWorkerGroupTargetAssignmentMember,
     ConnectWorkerGroupTargetAssignmentValue,
 )
@@ -29,16 +26,14 @@ UnwrittenConnect = tuple[ConnectRecordType, KeyT, ValueT | None]
 """Record type, key and value."""
 
 
-def group_epoch(
-    group_id: str, epoch: int
-) -> UnwrittenConnect[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]:
+def group_epoch(group_id: str, epoch: int) -> UnwrittenConnect[GroupIdKey, ConnectWorkerGroupMetadataValue]:
     """Return the record of the group epoch."""
     return ConnectRecordType.GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch}
 
 
 def work(
     group_id: str, epoch: int, units: Iterable[ConnectorOrTask]
-) -> UnwrittenConnect[ConnectWorkerGroupConnectorsTasksMetadataKey, ConnectWorkerGroupConnectorsTasksMetadataValue]:
+) -> UnwrittenConnect[GroupIdKey, ConnectWorkerGroupConnectorsTasksMetadataValue]:
     """Return the record of all connectors and tasks that the group has to run, as of a group epoch."""
     value: ConnectWorkerGroupConnectorsTasksMetadataValue = {"epoch": epoch, "connectorsTasks": as_fields(units)}
     return ConnectRecordType.CONNECTORS_TASKS_METADATA, {"groupId": group_id}, value
@@ -46,7 +41,7 @@ def work(
 
 def configuration(
     group_id: str, settings: Mapping[str, str]
-) -> UnwrittenConnect[ConnectWorkerGroupConfigurationKey, ConnectWorkerGroupConfigurationValue]:
+) -> UnwrittenConnect[GroupIdKey, ConnectWorkerGroupConfigurationValue]:
     """Return the record of the group's configuration."""
     pairs: list[ConnectWorkerGroupConfigurationEntry] = [
         {"name": name, "value": value} for name, value in settings.items()
@@ -88,7 +83,7 @@ def metadata(
 
 def target(
     group_id: str, epoch: int, members: list[ConnectWorkerGroupTargetAssignmentMember]
-) -> UnwrittenConnect[ConnectWorkerGroupTargetAssignmentKey, ConnectWorkerGroupTargetAssignmentValue]:
+) -> UnwrittenConnect[GroupIdKey, ConnectWorkerGroupTargetAssignmentValue]:
     """Return the record of the target assignment of all workers."""
     value: ConnectWorkerGroupTargetAssignmentValue = {"assignmentEpoch": epoch, "members": members}
     return ConnectRecordType.TARGET_ASSIGNMENT, {"groupId": group_id}, value
@@ -130,7 +125,7 @@ def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
 
 def group_tombstones(group_id: str, group: ConnectGroup) -> list[UnwrittenConnect]:
     """Return the tombstones of a group without workers, of the records that it has; the group's own record is last."""
-    key: ConnectWorkerGroupMetadataKey = {"groupId": group_id}
+    key: GroupIdKey = {"groupId": group_id}
     there = {
         ConnectRecordType.TARGET_ASSIGNMENT: group.assignment_epoch is not None,
         ConnectRecordType.CONNECTORS_TASKS_METADATA: group.work_epoch is not None,

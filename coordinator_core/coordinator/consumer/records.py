@@ -3,17 +3,16 @@
 Each function gives record type, key and value (None: a tombstone) for ``Operation.write``.
 """
 
-from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key
+from coordinator_core.coordinator.record_templates import Unwritten, known, member_key
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataClassicMemberMetadata,
     ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
-    ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
@@ -59,9 +58,7 @@ def current_assignment(
     return RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
-def group_epoch(
-    group_id: str, epoch: int, metadata_hash: int
-) -> Unwritten[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]:
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Unwritten[GroupIdKey, ConsumerGroupMetadataValue]:
     """Return the record of the group epoch and the hash of its topics; a zero hash is left out."""
     value: ConsumerGroupMetadataValue = {"epoch": epoch}
     if metadata_hash:
@@ -80,9 +77,7 @@ def resolved_regex(
     return RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, key, value
 
 
-def partition_metadata_tombstone(
-    group_id: str,
-) -> Unwritten[ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue]:
+def partition_metadata_tombstone(group_id: str) -> Unwritten[GroupIdKey, ConsumerGroupPartitionMetadataValue]:
     """Return the tombstone of the record in which brokers before 4.1 kept the group's topics."""
     return RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"groupId": group_id}, None
 

@@ -5,14 +5,13 @@ Each function gives record type, key and value (None: a tombstone) for ``Operati
 
 from collections.abc import Mapping
 
-from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, listed, member_key
+from coordinator_core.coordinator.record_templates import Unwritten, known, listed, member_key
 from coordinator_core.groups.share.state import ShareMember, ShareTopic, StatePartitionMetadata
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey
 from coordinator_core.record_fields.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
-    ShareGroupMetadataKey,
     ShareGroupMetadataValue,
-    ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataTopicPartitionsInfo,
     ShareGroupStatePartitionMetadataValue,
 )
@@ -43,16 +42,14 @@ def current_assignment(
     return RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
-def group_epoch(
-    group_id: str, epoch: int, metadata_hash: int
-) -> Unwritten[ShareGroupMetadataKey, ShareGroupMetadataValue]:
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Unwritten[GroupIdKey, ShareGroupMetadataValue]:
     """Return the record of the group epoch and the hash of its topics."""
     return RecordType.SHARE_GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch, "metadataHash": metadata_hash}
 
 
 def state_partitions(
     group_id: str, metadata: StatePartitionMetadata
-) -> Unwritten[ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue]:
+) -> Unwritten[GroupIdKey, ShareGroupStatePartitionMetadataValue]:
     """Return the record that says which share partitions have state, and which get or lose it."""
     value: ShareGroupStatePartitionMetadataValue = {
         "initializingTopics": _topics(metadata.initializing),

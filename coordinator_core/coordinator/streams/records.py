@@ -6,10 +6,11 @@ Each function gives record type, key and value (None: a tombstone) for ``Operati
 from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.coordinator.record_templates import MemberKey, Unwritten, known, member_key
+from coordinator_core.coordinator.record_templates import Unwritten, known, member_key
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import StreamsMember, task_ids
 from coordinator_core.java.hash_codes import utf16
+from coordinator_core.record_fields.beyond_schema import GroupIdKey, MemberKey
 from coordinator_core.record_fields.coordinator_requests import (
     StreamsGroupHeartbeatTopicInfo,
     StreamsGroupHeartbeatTopology,
@@ -19,10 +20,8 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataKeyValue,
     StreamsGroupMemberMetadataValue,
-    StreamsGroupMetadataKey,
     StreamsGroupMetadataValue,
     StreamsGroupTargetAssignmentMemberValue,
-    StreamsGroupTopologyKey,
     StreamsGroupTopologySubtopology,
     StreamsGroupTopologyTopicInfo,
     StreamsGroupTopologyValue,
@@ -88,16 +87,14 @@ def _internal_topic(topic: StreamsGroupHeartbeatTopicInfo) -> StreamsGroupTopolo
     }
 
 
-def topology(
-    group_id: str, value: StreamsGroupTopologyValue
-) -> Unwritten[StreamsGroupTopologyKey, StreamsGroupTopologyValue]:
+def topology(group_id: str, value: StreamsGroupTopologyValue) -> Unwritten[GroupIdKey, StreamsGroupTopologyValue]:
     """Return the record of the group's topology."""
     return RecordType.STREAMS_GROUP_TOPOLOGY, {"groupId": group_id}, value
 
 
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
-) -> Unwritten[StreamsGroupMetadataKey, StreamsGroupMetadataValue]:
+) -> Unwritten[GroupIdKey, StreamsGroupMetadataValue]:
     """Return the record of the group epoch, the hash of its topics, the validated topology and the assignment's
     configurations.
     """
