@@ -13,7 +13,6 @@ from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption
 from jobs.simulate.partition import WrittenPartition, simulate_here
 from jobs.simulate.scenario_file import load_scenario
-from jobs.tables import session
 
 
 class OutputFormat(StrEnum):
@@ -82,6 +81,7 @@ def _on_spark(
 ) -> Iterable[WrittenPartition]:
     from jobs import settings
     from jobs.simulate import spark as simulate
+    from jobs.tables import session
 
     chosen = settings.load(config, flags={"spark.remote": remote})
     return simulate.run(session.get_or_create(chosen.spark), scenario, seed, out.absolute(), shape.value)

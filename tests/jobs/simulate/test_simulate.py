@@ -59,6 +59,17 @@ def test_a_seed_gives_the_same_bytes_in_every_process(scenario, tmp_path):
     assert first[log] != other[log]
 
 
+def test_without_spark_one_process_simulates(scenario, tmp_path):
+    script = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from jobs.cli.app import main; sys.argv = ['coordinator-audit', 'simulate', *sys.argv[1:]]; main()\n"
+    )
+    command = [sys.executable, "-c", script, str(scenario), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out" / "__consumer_offsets-1").is_dir()
+
+
 def test_both_shapes_hold_the_same_records(scenario, tmp_path):
     assert run(scenario, "--out", tmp_path / "segments").exit_code == 0
     assert run(scenario, "--out", tmp_path / "rows", "--shape", "kafka-parquet").exit_code == 0
