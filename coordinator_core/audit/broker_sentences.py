@@ -80,7 +80,7 @@ def about_silence(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     if is_open:
         given = ", ".join(f"{span.file} {utc(span.first_ms)} to {utc(span.last_ms)}" for span in lines.spans[:3])
         more = len(lines.spans) - 3
-        yield f"Broker logs are given of these times: {given}{f', and {more} more' if more > 0 else ''}."
+        yield f"The given broker logs cover: {given}{f', and {more} more' if more > 0 else ''}."
 
 
 def _time(line: BrokerEvent) -> str:
@@ -100,7 +100,7 @@ def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterat
     end_ms = (row.finished or row.at).timestamp_ms
     for time in times:
         proof = (time.since,) if time.until is None else (time.since, time.until)
-        plan = " by plan" if time.is_planned else ""
+        plan = " (controlled shutdown)" if time.is_planned else ""
         gone = f"broker {time.broker} was gone{plan} from {utc(time.since.timestamp_ms)}"
         until = "" if time.until is None else f" until {utc(time.until.timestamp_ms)}"
         if time.is_taken_over:
@@ -111,7 +111,7 @@ def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterat
         elif time.until_ms is not None and 0 <= began_ms - time.until_ms <= FOUND_AGAIN_MS:
             before = began_ms - time.until_ms
             yield (
-                f"The coordinator of the group had been away until {duration(before)} before: {gone}{until}. What "
-                f"members did then need not be their own doing.",
+                f"The coordinator of the group had been away until {duration(before)} before: {gone}{until}. Members "
+                f"may have left or joined because of that.",
                 proof,
             )

@@ -59,9 +59,9 @@ CAUSES = {
     CauseKind.STATIC_MEMBER_REPLACED: "another client took over the instance id of {member}",
     CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
     CauseKind.ASSIGNMENT_MISMATCH: "{member} was assigned topics that it does not subscribe to: {topics}",
-    CauseKind.ASSIGNMENT_NOT_TAKEN: "{member} did not read all that it was given of {topics}",
+    CauseKind.ASSIGNMENT_NOT_TAKEN: "{member} did not read all that it was assigned of {topics}",
     CauseKind.ASSIGNOR_CHANGED: "{member} asked for another assignor",
-    CauseKind.ASSIGNOR_TIED: "as many members ask for one assignor as for another",
+    CauseKind.ASSIGNOR_TIED: "two assignors have equal votes of the members",
     CauseKind.PROTOCOL_CHANGED: "the group's protocol changed",
     CauseKind.TOPIC_CREATED: "topic {topics} was created",
     CauseKind.TOPIC_DELETED: "topic {topics} was deleted",
@@ -75,7 +75,7 @@ CAUSES = {
     CauseKind.GROUP_CONFIG_CHANGED: "the group's configuration changed",
     CauseKind.WARMUP_CAUGHT_UP: "a warm-up task of the process of {member} caught up",
     CauseKind.SHARE_STATE_INITIALIZED: "share partitions of {topics} became assignable",
-    CauseKind.PARTITIONS_REVOKED: "partitions revoked by the previous rebalance were to be assigned",
+    CauseKind.PARTITIONS_REVOKED: "partitions that the previous rebalance revoked had to be assigned",
     CauseKind.CONNECTORS_CHANGED: "connectors or tasks changed: {topics}",
     CauseKind.CONFIGS_DIFFER: f"{{member}} {READS_ANOTHER}",
     CauseKind.DELAY_ELAPSED: "the group's rebalance delay elapsed",
@@ -254,7 +254,7 @@ def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[S
         if lasted_ms is None:
             lasted = "for some time"
         else:
-            lasted = "and still have" if overlap.until is None else f"for {duration(lasted_ms)}"
+            lasted = "they still do" if overlap.until is None else f"for {duration(lasted_ms)}"
         yield Sentence(
             f"Two owners: it gave {overlap.counted} to a second member: {names} both had {overlap.listed} ({lasted}); "
             f"{overlap.meaning}.",
@@ -340,13 +340,13 @@ def _verdict(row: TargetAuditRow, *, has_two_owners: bool) -> str:
         return f"It cannot be verified whether the assignment is right. Missing: {row.missing}."
     whose = "of its client cannot be recomputed" if row.group_type == "CLASSIC" else f"{row.assignor} is not reproduced"
     if row.verdict == Verdict.SOUND:
-        return f"The assignor {whose}; the assignment breaks nothing that holds of all."
+        return f"The assignor {whose}; the assignment breaks no rule that holds for every assignor."
     more = row.more_differences
     listed = "; ".join(row.differences) + (f"; {more} more" if more > 0 else "")
     if row.verdict == Verdict.INVALID and row.fitted is not None:
         return f"The assignment is what the client of its leader computes ({row.fitted}), and breaks a rule: {listed}."
     if row.basis == Basis.INVARIANTS:
-        return f"The assignor {whose}; the assignment breaks what holds of all: {listed}."
+        return f"The assignor {whose}; the assignment breaks a rule that holds for every assignor: {listed}."
     return f"Compared with the recomputed assignment it is {row.verdict}: {listed}."
 
 
@@ -393,7 +393,8 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     else:
         yield Sentence(ENDINGS[row.outcome], at)
     if row.delay_ms:
-        yield Sentence(f"Work without a worker waits {duration(row.delay_ms)}, in case a worker returns.", (row.at,))
+        wait = f"for {duration(row.delay_ms)}, in case it returns (scheduled.rebalance.max.delay.ms)"
+        yield Sentence(f"Connectors and tasks of a worker that left stay unassigned {wait}.", (row.at,))
 
 
 def _behind(history: GroupHistory, row: RebalanceRow) -> str:

@@ -70,8 +70,8 @@ class FindingKind(StrEnum):
     # fmt: off
     COORDINATOR_AWAY = ("coordinator_away", Level.ALARM, 10,
         "milliseconds without a coordinator", "coordinator_away_ms",
-        "Partitions of the coordinator's log had no leader, by the metadata log. A planned restart is a notice if no "
-            "member lost its session by it, and it was over within a minute (default.api.timeout.ms).",
+        "Partitions of the coordinator's log had no leader, by the metadata log. A controlled shutdown is a notice if "
+            "no member lost its session by it, and it was over within a minute (default.api.timeout.ms).",
         "Members could not commit, join or rebalance meanwhile; those that lost their sessions read some records "
             "again.",
         "Look at the brokers that are named; shut brokers down one at a time, and replicate __consumer_offsets.",
@@ -89,19 +89,20 @@ class FindingKind(StrEnum):
             "Apache Kafka.",
         "Proven, where the history is complete.")
     TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
-        "Target assignments differ from what their assignor computes, or break what holds of all of their kind.",
+        "Target assignments differ from what their assignor computes, or break a rule that holds for every assignor.",
         "Members got other partitions than their assignor computes; invalid ones leave partitions unread or read "
             "twice.",
         "Run `audit --group GROUP`; set `audit.profile` if the brokers are of another release than the log shows.",
         "Proven for the rules of the named release; another release or a plugin of your own may compute otherwise.")
     ASSIGNMENT_NOT_TAKEN = ("assignment_not_taken", Level.ALARM, 9, "times", "any",
-        "A member of a classic group did not read all that it was given: its client keeps only the last entry of a "
-            "topic that the leader's lists several times.",
+        "A member of a classic group does not read all that it was assigned: the leader's assignment lists a topic "
+            "several times, and the member's client keeps only the last entry.",
         "No member reads these partitions: their records wait.",
         "Update the client that is named, or give the group one client library.",
         "Proven: the member itself says what it owned when it joined again.")
     MEMBER_LEFT_OUT = ("member_left_out", Level.WARNING, 7, "milliseconds without an assignment", "any",
-        "The leader of a classic group leaves a member out, whose subscription its client cannot read.",
+        "The leader of a classic group assigns nothing to a member, because the leader's client cannot read the "
+            "member's subscription.",
         "The member reads nothing; others have to read its share.",
         "Give all members of the group one assignor that all of their clients know.",
         PROVEN)
@@ -111,15 +112,16 @@ class FindingKind(StrEnum):
         "Give the group one client library, or one assignor that all of them can read.",
         "Proven that none completed; the cause is known where members are named.")
     CLIENTS_CLASH = ("clients_clash", Level.WARNING, 5, "members", "any",
-        "Clients of a classic group do not work together: once a certain one leads, and any member may, others do "
-            "not get, or do not read, all of their partitions.",
-        "Once a certain client leads, some members read nothing or not all.",
+        "Clients of a classic group are not compatible: if a member with one client library becomes the leader, and "
+            "any member may, other members get or read only some of their partitions, or none.",
+        "If such a member becomes the leader, some partitions are not read.",
         "Give the group one client library, or an assignor that all of them have.",
         "Proven for the leaders that were seen; another leader may do better.")
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "any",
-        "Partitions or tasks have no owner although the group has members: it is stable, or was not stable for "
-            "slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Those of a new or grown topic count "
-            "after slow_rebalance_ms, in classic groups audit.metadata_age_ms later (10 minutes if sarama may lead).",
+        "Partitions or tasks have no owner although the group has members. In a stable group they count at once, else "
+            "after slow_rebalance_ms (share groups: always after slow_rebalance_ms). Those of a new or grown topic "
+            "count after slow_rebalance_ms; in classic groups audit.metadata_age_ms is added (10 minutes if sarama "
+            "may lead).",
         "Nobody reads these partitions: their records wait, and may be deleted by retention unread.",
         "Run `describe GROUP`; let a member subscribe to the topic, or start the member that should have them.",
         "Proven as of the end of the log.")
@@ -141,21 +143,21 @@ class FindingKind(StrEnum):
         "Look at the log of the worker that computes assignments; give all workers one release.",
         PROVEN)
     NOT_READY = ("not_ready", Level.ALARM, 9, "milliseconds not ready", "not_ready_ms",
-        "A streams group has members, but the topics do not fit its topology. At the end of the log any time is "
-            "enough, unless only internal topics are missing.",
+        "A streams group has members, but the topics do not fit its topology. If that still holds at the end of the "
+            "log, it counts at once, unless only internal topics are missing.",
         "The application runs no task: its records wait.",
         "Create the topics that are named, or give them the partition counts that the topology needs.",
         PROVEN)
     WARMUP_STUCK = ("warmup_stuck", Level.WARNING, 6, "milliseconds since the first of them was assigned", "warmup_ms",
-        "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).",
+        "Warm-up tasks of a streams group have waited for warmup_ms or longer and did not become active (KIP-1071).",
         "Work stays where it is; if that process fails, state is restored from the start of the changelog.",
         "Compare restore rate and acceptable.recovery.lag; add max.warmup.replicas or disk throughput.",
         "Proven that they are not active; why is not in the log.")
     TOPOLOGY_HALF_UPDATED = ("topology_half_updated", Level.NOTICE, 4,
         "milliseconds since a member brought the newer one", "topology_update_ms",
-        "Some members of a streams group have had an older topology than others for long at the end of the log "
-            "(KIP-1071).",
-        "Members with the older topology get no new tasks; the others run all that moves.",
+        "At the end of the log some members of a streams group still have an older topology, although another member "
+            "brought a newer one (KIP-1071).",
+        "Members with the older topology get no new tasks; tasks that move go to the other members.",
         "Finish the deploy: restart the members that are named.",
         "Proven as of the end of the log; a deploy may still be under way.")
     NEVER_CONVERGES = ("never_converges", Level.WARNING, 9, "milliseconds without a stable epoch", "never_converges_ms",
@@ -176,15 +178,15 @@ class FindingKind(StrEnum):
         "Reset the offsets (kafka-consumer-groups --reset-offsets), and look at what wrote them: a mirror, a restore.",
         "Proven by end offsets that were read later than the commit.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
-        "Committed offsets were removed while the group or the topic still existed, other than those of a topic that "
-            "no member reads. A notice, if nobody has read it since, or if the metadata log does not show whether the "
-            "topic was deleted.",
+        "Committed offsets were removed while the group or the topic still existed. Those of a topic that no member "
+            "reads do not count. A notice, if nobody has read the topic since, or if the metadata log does not show "
+            "whether it was deleted.",
         "Consumers restart at auto.offset.reset: records are lost (latest) or read again (earliest).",
         "Raise offsets.retention.minutes on the brokers; keep a member in the group, or commit again.",
         "Proven that the offsets were removed; that it was by retention is likely.")
     COMMITS_BY_TURNS = ("commits_by_turns", Level.WARNING, 8, "times that offsets went back", "commit_turns",
-        "Two jobs commit for one group id by turns, without joining it.",
-        "Each job goes on where the other one was: records are read twice, or not at all.",
+        "Two jobs commit in turn for one group id, without joining the group.",
+        "Each job, when it restarts, continues from the other's offset: records are read twice, or not at all.",
         "Give each job its own group id.",
         "Proven that offsets go back and forth; that two jobs do it is likely.")
     TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",
@@ -193,14 +195,15 @@ class FindingKind(StrEnum):
         "Find the producer; abort with `kafka-transactions.sh abort`; lower its transaction.timeout.ms.",
         "Proven as far as the log goes; a dump by a consumer does not show how transactions end.")
     SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "any",
-        "A share group gave records up after it had delivered them again. A notice, if offsets were archived at their "
-            "first delivery and are most of a topic: rejected, or without a record, as after compaction.",
+        "A share group archived records that it had delivered more than once. A notice, if offsets were archived only "
+            "at their first delivery (rejected, or without a record, as after compaction), and more than were "
+            "acknowledged.",
         "These records were never acknowledged as processed: for the application they are lost.",
         "Look at the consumers' errors; raise group.share.delivery.count.limit; set up a dead-letter queue (KIP-1191).",
-        "Proven where they were delivered again before; at their first delivery it is open whether they are records.")
+        "Proven for records that were delivered more than once; offsets of a first delivery may have no record.")
     SHARE_UNQUEUED = ("share_unqueued", Level.ALARM, 9, "records", "any",
-        "Records that a share group gave up are not in its dead-letter queue: its topic does not exist, or does not "
-            "let share groups write there (KIP-1191).",
+        "Records that a share group archived are not in its dead-letter queue: the queue's topic does not exist, or "
+            "does not let share groups write (KIP-1191).",
         "These records are lost for the application: no queue has them.",
         "Create the topic of the dead-letter queue, or let share groups write there.",
         "Proven by the metadata log.")
@@ -212,8 +215,9 @@ class FindingKind(StrEnum):
             "protocol.",
         "Proven by the metadata log.")
     SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
-        "A share partition does not advance, although a member has had it: records given back wait, or only later "
-            "offsets are settled. A notice, if none surely waits: what has no state may be at work, or no record.",
+        "A share partition does not advance, although a member has had it: released records wait, or only later "
+            "offsets are settled. A notice, if no record is known to wait: an offset without a delivery state may be "
+            "in flight, or have no record.",
         "Records of the partition wait.",
         "Look at the member that holds the offset; lower group.share.record.lock.duration.ms.",
         "Proven as of the end of the log.")
@@ -223,11 +227,11 @@ class FindingKind(StrEnum):
         "While they stood still, their records waited; other members may have taken over and read some twice.",
         "Look at the host, the network and the brokers at that time: GC, suspension, saturated disks.",
         "Proven that they went together, and that no process was started again. That sessions were lost is likely: "
-            "consumers that unsubscribe, or poll too late, write the same records.")
+            "consumers that unsubscribe, or poll too late, leave the same records.")
     SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "any",
-        "A share partition is initialized without state in the share state log, or has state that its group has "
-            "not.",
-        "Nothing is read twice or lost yet; a group that takes the partition again may begin elsewhere.",
+        "A share partition is initialized in its group but has no state in the share state log, or it has state "
+            "there but its group does not list it.",
+        "Nothing is read twice or lost yet; if the group takes the partition again, it may begin at another offset.",
         "Delete the share group's offsets of that topic, or describe it and report it to Apache Kafka.",
         "Proven for a whole share state log.")
     RECORD_NEAR_LIMIT = ("record_near_limit", Level.WARNING, 7, "bytes", "record_bytes",
@@ -237,26 +241,26 @@ class FindingKind(StrEnum):
         "Raise message.max.bytes of the brokers and max.message.bytes of __consumer_offsets; divide the group.",
         "Proven: the size of the batch in the log.")
     DECISION_NOT_KEPT = ("decision_not_kept", Level.ALARM, 7, "decisions", "any",
-        "A broker's application log says that members went, or that the group's epoch or generation went up, and the "
-            "coordinator's log has nothing of it.",
-        "The log has not what the broker decided: after a fail-over, members and offsets are as before.",
+        "A broker's application log says that members left, or that the group's epoch or generation went up, but the "
+            "coordinator's log has no record of it.",
+        "After a fail-over the group has the members and offsets of before: the log does not have the decision.",
         "Look at the errors of the broker that are quoted: disk, replication (min.insync.replicas), record size.",
         "Proven by the broker's log, if both logs are whole; not told if the coordinator may have moved soon after.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
-        "A broker's application log says that the coordinator could not load a log partition, and none has since.",
+        "A broker's application log says that the coordinator could not load a log partition, and it has not since.",
         "Groups of that partition cannot commit, join or rebalance.",
         "Look at the errors of the broker that are quoted: it could not load the partition, or was not its leader.",
         "Proven by the broker's log.")
     WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before, or groups", "any",
-        "Records stand in the log in an order that the release of the brokers cannot load.",
-        "From the next start or move of a coordinator on, groups of that partition cannot commit, join or rebalance.",
-        "Before a broker is restarted: upgrade to the release that mends it; where none does, delete the group that is "
+        "The log has records in an order that brokers of this release cannot load.",
+        "Once the coordinator restarts or moves, groups of that partition cannot commit, join or rebalance.",
+        "Before you restart a broker: upgrade to a release with the fix. If there is none, delete the group that is "
             "named, and let __consumer_offsets be compacted until the tombstones are gone (segment.ms, "
             "delete.retention.ms). Deleting alone does not help.",
         "Proven by the order of the records and what brokers registered.")
     MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before, or groups", "any",
-        "As will_not_load, where the log leaves open whether brokers are of a release with the fault.",
-        "None, if the brokers are of a release that has the fault no more.",
+        "As will_not_load, but the log does not say whether the brokers' release has the fault.",
+        "None, if the brokers' release has the fix; otherwise as will_not_load.",
         "Look at the brokers' release, in the first lines of their logs; upgrade if it has the fault.",
         "The order of the records is proven; which release the brokers are of is not in the log.")
     REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
@@ -267,15 +271,15 @@ class FindingKind(StrEnum):
             "timeout.",
         COUNTED)
     STATIC_MEMBER_FENCED = ("static_member_fenced", Level.WARNING, 7, "times", "any",
-        "Another client took over the instance id of a member that was still in the group, or tried to, as a "
-            "broker's application log says.",
+        "Another client took over the instance id of a member that was still in the group, or tried to (if a "
+            "broker's application log says so).",
         "The member that was fenced stops reading; what it had not committed is read again.",
         "Give each client its own group.instance.id; look for two deployments with one configuration.",
         PROVEN)
     SLOW_REBALANCE = ("slow_rebalance", Level.WARNING, 6, "milliseconds", "slow_rebalance_ms",
-        "A rebalance took long.",
+        "A rebalance took slow_rebalance_ms or longer.",
         "Until it was over, partitions that move were read by no member.",
-        "Look at the member that delayed it: it polls rarely. Lower max.poll.records or max.poll.interval.ms.",
+        "Look at the member that delayed it: does it poll rarely? Lower max.poll.records or max.poll.interval.ms.",
         "Proven how long it took; the member that is named was the last one to answer.")
     FLAPPING_MEMBER = ("flapping_member", Level.WARNING, 6, "short stays in windows of flapping_window_ms",
         "flapping_stays", "One client repeatedly joins and leaves after a short stay.",
@@ -289,21 +293,22 @@ class FindingKind(StrEnum):
         "Proven by the broker's log.")
     CONFIGS_DIFFER = ("configs_differ", Level.ALARM, 7, "times", "configs_differ_times",
         "A Connect worker came back again and again with a config offset below that of its assignment, or the "
-            "leader could not read what a worker had read: two Connect clusters have one group.id and two config "
-            "topics, or a worker cannot read its topic.",
+            "leader could not read what a worker had read: two Connect clusters share one group.id but have two "
+            "config topics, or a worker cannot read its topic.",
         "The worker runs nothing, and the group rebalances again and again: records of its connectors wait.",
         "Give each Connect cluster its own group.id, and all workers of one the same config.storage.topic.",
         "Proven that the worker is behind; whether it is another cluster or cannot read its topic is not in the log.")
     STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "any",
         "A static member did not return within its session timeout.",
         "Until the session timeout its partitions were read by no member.",
-        "If it was stopped for good, nothing; else restart it faster, or raise session.timeout.ms. A consumer of "
-            "KIP-848 that ends without leaving (close) is refused until its session has ended: there lower it.",
-        "A broker's log proves it, and that a client was refused before. Without it, a request of an administrator, "
-            "or of a client that gave its place up, may have removed the member.")
+        "Nothing, if it was stopped for good. Else restart it faster, or raise session.timeout.ms. A KIP-848 consumer "
+            "that ended without close() is refused until its old session expires: lower "
+            "group.consumer.session.timeout.ms.",
+        "Proven if a broker's log says so. Without one, a request of an administrator, or of a client that left, may "
+            "have removed the member.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,
         "partitions or tasks too many", "any",
-        "A sticky assignor moved more between members that stayed than the change in membership required.",
+        "A sticky assignor moved more partitions or tasks between the remaining members than it had to.",
         "Members gave up partitions that they could have kept: caches and state are built again.",
         "Give all members the same subscription; use the cooperative-sticky or the uniform assignor.",
         "Proven for the members and moves of the log.")
@@ -315,10 +320,10 @@ class FindingKind(StrEnum):
             "release them.",
         COUNTED)
     SETTINGS_OUT_OF_BOUNDS = ("settings_out_of_bounds", Level.NOTICE, 3, "settings", "any",
-        "Settings of the group itself lie outside of the brokers' bounds, as a snapshot shows them: brokers use "
-            "the bound instead. A warning where the sessions of members end before the next heartbeat.",
-        "A value that is moved harms none; members whose sessions end between heartbeats lose their partitions again "
-            "and again.",
+        "Settings of the group lie outside of the brokers' bounds, as a snapshot shows them: brokers use the bound "
+            "instead. A warning if sessions of members end before the next heartbeat.",
+        "None, if only the bound is used instead; if sessions end between heartbeats, members lose their partitions "
+            "again and again.",
         "Set a value within the bounds (kafka-configs --entity-type groups), or move the bounds of the brokers.",
         "Proven by the metadata log and a snapshot; where a bound is said to be a default, brokers may have another.")
     GROUP_FULL = ("group_full", Level.WARNING, 4, "members", "any",
@@ -331,7 +336,7 @@ class FindingKind(StrEnum):
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
             "membership (KIP-345) would have avoided the rebalances. Deploys of more than ten groups in the same "
             "minute are one finding of the cluster.",
-        "Partitions moved at each restart; no record was lost.",
+        "Partitions moved at each restart; records not committed by then are read again.",
         "Use static members (group.instance.id, KIP-345), or a protocol without stop-the-world "
             "(group.protocol=consumer).",
         "Likely a deploy: the same clients left and came back one after the other.")

@@ -143,7 +143,7 @@ class Rule(StrEnum):
         "What a member is asked to revoke is assigned to another member only after it acknowledged the "
         "revocation.")
     TARGET_INCOMPLETE = ("target_incomplete", _EPOCHS, _CODE, _PROTOCOL,
-        "When a target is installed, each member has a target record, were it empty.")
+        "When a target is installed, each member has a target record, even if it is empty.")
     REPLACEMENT_NOT_A_COPY = ("replacement_not_a_copy", _RECONCILED, f"{_KIP345}, {_CODE}", _PROTOCOL,
         "A static member that takes the place of another begins with a copy of its target.")
     TARGET_OF_TWO = ("target_of_two", (_CONSUMER, _STREAMS, _CONNECT), _KIP848, _SAFETY,
@@ -189,8 +189,8 @@ class Rule(StrEnum):
         "A regular expression is resolved to topics that match it and exist, in the version of the topics that "
         "the record names.")
     REGEX_TOPIC_LOST = ("regex_topic_lost", (_CONSUMER,), _KIP848, _NOTICE,
-        "A regular expression is resolved to the topics of before that exist. A broker leaves out topics that the "
-        "member may no longer describe (ACLs).")
+        "A regular expression that is resolved again keeps its topics that still exist. A broker leaves out topics "
+        "that the member may no longer describe (ACLs).")
     WORK_OUTSIDE_GROUP = ("work_outside_group", (_CONNECT,), _CONNECT_KIP848, _PROTOCOL,
         "A target contains only connectors and tasks that the group had in the target's epoch.")
     WORK_UNASSIGNED = ("work_unassigned", (_CONNECT,), _CONNECT_KIP848, _PROTOCOL,
@@ -227,8 +227,9 @@ class Rule(StrEnum):
     TYPE_CHANGED_WITHOUT_TOMBSTONE = ("type_changed_without_tombstone", _ALL, _KIP848, _PROTOCOL,
         "A group with members changes its type only after the group of the old type was removed.", EPOCH)
     TYPE_CHANGED_IN_PART = ("type_changed_in_part", (_CLASSIC, _CONSUMER), _KIP848, _SAFETY,
-        "A group that is removed while it has members continues as another type in the same batch, a consumer "
-        "group with all its classic members (classic Connect groups: in another log, not compared).")
+        "A group that is removed while it has members continues as another type in the same batch; from a consumer "
+        "group all members with the classic protocol continue. Not judged for classic Connect groups, which "
+        "continue in another log.")
     CONVERSION_EPOCH_WRONG = ("conversion_epoch_wrong", (_CLASSIC, _CONSUMER), _KIP848, _PROTOCOL,
         "A group with members that changes its type continues at its generation or assignment epoch, or above "
         "it.")
@@ -241,8 +242,8 @@ class Rule(StrEnum):
     MEMBER_LISTED_TWICE = ("member_listed_twice", (_CLASSIC,), "KIP-62", _PROTOCOL,
         "A generation lists each member once.")
     OWNED_NOT_ASSIGNED = ("owned_not_assigned", (_CLASSIC,), "KIP-792, KIP-415", _PROTOCOL,
-        "What a member says it has of the last generation when it joins was assigned to it then, or is what it "
-        "said before (consumers that name the generation, Connect workers).")
+        "What a joining member says that it owns was assigned to it in the last generation, or it said the same "
+        "before (consumers that name the generation, Connect workers).")
     LEADER_WITHOUT_MEMBER = ("leader_without_member", (_CLASSIC,), "KIP-62", _PROTOCOL,
         "The leader is a member.")
     PROTOCOL_AGAINST_MEMBERS = ("protocol_against_members", (_CLASSIC,), "KIP-62", _PROTOCOL,
@@ -277,7 +278,7 @@ class Rule(StrEnum):
     LOG_LEADER_EPOCH_WENT_BACK = ("log_leader_epoch_went_back", _ALL, "KIP-101", _PROTOCOL,
         "The leader epoch of the batches of a log partition never goes back.")
     TIME_WENT_BACK = ("time_went_back", _ALL, _CODE, _NOTICE,
-        "Times of a group's records do not go back by more than the clocks of two brokers are apart (10 s).")
+        "Timestamps of a group's records go back by at most 10 s, which clocks of two brokers may differ.")
     UNKNOWN_RECORD_TYPE = ("unknown_record_type", _ALL, "KIP-915", _NOTICE,
         "Each record type is known. A type written by a newer broker is left out of the state.")
     # fmt: on

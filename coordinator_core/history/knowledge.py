@@ -98,7 +98,7 @@ class GivenShareState:
             named = "; ".join(
                 f"{SHARE_LOG}-{number} from offset {at} on" for number, at in sorted(self.unreadable.items())
             )
-            reasons.append(f"some records each {UNREADABLE}; what they said of {NOT_KNOWN} is not known: {named}")
+            reasons.append(f"records that {UNREADABLE}; what they said of {NOT_KNOWN} is not known: {named}")
         return reasons
 
 
@@ -236,8 +236,8 @@ class Knowledge:
         if they do not.
         """
         untimed = [
-            f"{name}: which of its last records were written before that moment is not known, as offsets of "
-            f"{GROUP_LOG} tell no exact time where records are missing; ask for a time"
+            f"{name}: it is not known which of its last records were written before that moment: where records are "
+            f"missing, an offset of {GROUP_LOG} gives no exact time; ask for a time"
             for name, log in sorted(self.gaps.items())
             if log.is_untimed
         ]
@@ -276,8 +276,8 @@ class Knowledge:
         if not self.without_ends:
             return []
         return [
-            f"the dump of {_few(self.without_ends)} shows no transactions, and lacks offsets at which some may have "
-            "ended: a commit of one that was aborted, or is open, counts as committed here"
+            f"the dump of {_few(self.without_ends)} does not show how transactions ended: an offset that an aborted or "
+            "open transaction committed counts as committed here"
         ]
 
     def about_history(self) -> list[str]:
@@ -285,8 +285,8 @@ class Knowledge:
         if not self.without_ends:
             return []
         return [
-            f"the dump of {_few(self.without_ends)} lacks offsets, which are those of ends of transactions, or of lost "
-            "records: what rests on all records of a group, as findings do, is not complete or missing"
+            f"the dump of {_few(self.without_ends)} lacks offsets (transaction markers, or lost records): "
+            "answers that need all records of a group, such as findings, are incomplete or missing"
         ]
 
     def about_share_groups(self) -> list[str]:
@@ -325,8 +325,8 @@ class Knowledge:
     def _of_gaps(self) -> Iterator[str]:
         if lost := {name: log for name, log in self.incomplete.items() if name not in self.given.numbered}:
             yield (
-                "the log lacks records, and what they may have said is missing from this answer; "
-                f"from these offsets on it is whole: {whole_from(lost)}"
+                "the log lacks records, and this answer lacks what they said; "
+                f"from these offsets on the log is complete: {whole_from(lost)}"
             )
 
     def _of_absence(self) -> Iterator[str]:
@@ -340,7 +340,7 @@ class Knowledge:
     def _of_uncounted(self) -> Iterator[str]:
         for topic, first in self.given.not_counted().items():
             if first is None:
-                yield f"these logs do not tell which partitions of {topic} they are: groups in others may be missing"
+                yield f"these logs do not say which partitions of {topic} they are: groups of others may be missing"
                 continue
             yield (
                 f"no metadata log says how many partitions {topic} has: groups in partition {first} "
@@ -350,9 +350,8 @@ class Knowledge:
     def _of_missing_times(self) -> Iterator[str]:
         if self.without_times:
             yield (
-                f"records of {_few(self.without_times)} have no times, as in a dump without timestamps or in message "
-                "format 0: what rests on them is missing, and a time that a commit or a classic group has here is that "
-                "in its value"
+                f"records of {_few(self.without_times)} have no timestamps (a dump without them, or message format 0): "
+                "answers lack what needs them; times of commits and of classic groups are those in the record values"
             )
 
     def _of_unreadable(self, group_id: str | None) -> Iterator[str]:
@@ -366,7 +365,7 @@ class Knowledge:
             about = "any group" if place in lost.unplaced else about
             notes.append(f"{topic}-{partition} from offset {min(span[0] for span in spans)} on, of {about}")
         if notes:
-            yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(notes)}"
+            yield f"records that {UNREADABLE}; what they said is not known: {'; '.join(notes)}"
 
 
 def without_positions(names: Sequence[str]) -> list[str]:
@@ -374,8 +373,8 @@ def without_positions(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     return [
-        f"{_few(names)}: printed without positions: log partitions are those that follow from the keys where there are "
-        f"{PARTITIONS}, Kafka's default, offsets number the lines of each, and which records are missing is not known"
+        f"{_few(names)}: printed without positions: partitions are computed from the keys as if there were "
+        f"{PARTITIONS} (Kafka's default), offsets count the lines, and it is not known which records are missing"
     ]
 
 

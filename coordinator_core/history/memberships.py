@@ -43,7 +43,7 @@ BY_ITSELF: Final = (LEFT, SLOW_POLL, REMOVED)
 """How the hint of a member begins that had not lost its session."""
 SHORTEST_SESSION_MS: Final = 1_000
 """No session timeout is shorter, where the log does not say it: brokers refuse less than 45 s unless told otherwise."""
-NO_COMMIT: Final = "it committed nothing of what it had"
+NO_COMMIT: Final = "it made no commit for its partitions"
 """The hint of a member without a commit of its partitions since it got them; it may have had, and committed, others."""
 WELL_WITHIN: Final = 2
 """Heartbeats come at most this part of a session timeout before a commit."""
@@ -117,7 +117,7 @@ def _since_commit(gap_ms: int, session_timeout_ms: int | None, instance_id: str 
     last = f"{last}, its session timeout is {duration(session_timeout_ms)}"
     if gap_ms < session_timeout_ms:
         return last
-    return f"{last}; one without new records commits none" if instance_id is None else f"{NOT_SAID}: {last}"
+    return f"{last}; a consumer without new records does not commit" if instance_id is None else f"{NOT_SAID}: {last}"
 
 
 def _slow_poll(membership: OpenMembership, waited_ms: int) -> str | None:

@@ -55,7 +55,7 @@ BrokerZoneOption = Annotated[
     typer.Option(
         "--broker-log-zone",
         metavar="ZONE",
-        help="Time zone of their lines, as Europe/Berlin or +02:00, where it cannot be found from the log.",
+        help="Time zone of the lines in --broker-log, as Europe/Berlin or +02:00, if the log does not show it.",
     ),
 ]
 StoreOption = Annotated[

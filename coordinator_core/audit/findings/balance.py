@@ -112,7 +112,7 @@ def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Last
     detail = (
         f"{history.client(most)} had {worst.loads[most]} of {worst.units}, while another of the {len(worst.loads)} "
         f"members had {min(worst.loads.values())}, after the rebalance to {worst.rebalance.to_epoch}; "
-        f"uneven in {len(uneven)} of {len(moments)} stable epochs that lasted"
+        f"uneven in {len(uneven)} of {len(moments)} lasting stable epochs"
     )
     yield history.finding(
         FindingKind.IMBALANCE,
@@ -161,12 +161,12 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
         f"{len(members)} of {len(moment.loads)} members had nothing for {duration(lasted_ms)} after the "
         f"rebalance to {moment.rebalance.to_epoch} ({first_of(names, 3)}), with {moment.units} to assign"
     )
-    detail += ": spare members, if it is meant" if moment.units < len(moment.loads) else ""
+    detail += ": spare members, if intended" if moment.units < len(moment.loads) else ""
     last = idle[-1][0]
     yield history.finding(
         FindingKind.EMPTY_MEMBERS,
         len(members),
-        f"{detail}; so in {len(idle)} of {len(states)} stable epochs that lasted",
+        f"{detail}; the same in {len(idle)} of {len(states)} lasting stable epochs",
         [each.moment.rebalance.finished or each.moment.rebalance.at for each, _ in idle],
         until_ms=last.until_ms(history),
         is_open=_holds(history, last.moment),
@@ -233,7 +233,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
 def _needed(joined: int, needed: int) -> str:
     """Say how many moves the members that joined explain."""
     if joined == 0:
-        return "no member joined, so that no move was needed"
+        return "no member joined: no move was needed"
     return f"{counted(joined, 'member')} joined, which explains at most {needed}"
 
 

@@ -35,7 +35,7 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
     lines = [line for line, at in of_members if at is not None and _should_be_written(history, line, present, at)]
     if lines:
         members = sorted({line.member_id or "" for line in lines})
-        detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
+        detail = f"the broker says that {counted(len(members), 'member')} left; the log still has them: "
         told.append((len(members), detail, lines[0], [there[member] for member in members]))
     bumps = [
         line
@@ -45,7 +45,7 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
     ]
     if bumps and present.group_type != GroupType.CONNECT and present.history_complete:
         what = "generation" if present.group_type == GroupType.CLASSIC else "epoch"
-        detail = f"{what} {bumps[0].epoch} began, says the broker, and the log stayed in {what} {present.epoch}: "
+        detail = f"the broker says that {what} {bumps[0].epoch} began; the log still has {what} {present.epoch}: "
         told.append((len({line.epoch for line in bumps}), detail, bumps[0], [present.opened]))
     failures = history.lines.of_kind[EventKind.WRITE_FAILED]
     for count, detail, line, evidence in told:

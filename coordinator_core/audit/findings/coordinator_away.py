@@ -151,7 +151,7 @@ def _finding(
     detail = (
         f"the coordinator{whose} {how} {duration(until_ms - since_ms)}, from "
         f"{utc(since_ms)}{ended}: {fates}; {logs} had no leader{within_reach}: "
-        "no group of theirs could commit, join or rebalance"
+        "their groups could not commit, join or rebalance"
     )
     # A hint was made where leader epochs tell on which side of the time a record lies: the two clocks need not agree.
     hints, last_ms = tuple(away_until(time.until_ms) for time in times), until_ms + FOUND_AGAIN_MS
@@ -181,10 +181,10 @@ def _finding(
 
 
 def fate(time: CoordinatorAway) -> str:
-    """Say of a broker whether it was shut down by plan, and when it was fenced."""
+    """Say of a broker whether it was in a controlled shutdown, and when it was fenced."""
     fenced = "" if time.fenced is None else f" (fenced at {utc(time.fenced.timestamp_ms)})"
     if time.is_planned:
-        return f"broker {time.broker} was shut down by plan{fenced}"
+        return f"broker {time.broker} was in a controlled shutdown{fenced}"
     if time.is_planned is None or time.fenced is None:
         return f"broker {time.broker} was gone{fenced}"
-    return f"broker {time.broker} was gone without a planned shutdown{fenced}"
+    return f"broker {time.broker} was gone without a controlled shutdown{fenced}"

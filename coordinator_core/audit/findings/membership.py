@@ -303,12 +303,12 @@ def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[Membersh
     there = {row.instance_id for row in history.memberships if row.is_open}
     times = [f"{name} {len(rows)} times" if len(rows) > 1 else name for name, rows in sorted(expired.items())]
     gone = [name for name in expired if name not in there]
-    detail = f"{counted(len(expired), 'static member')} did not return within the session timeout: {first_of(times)}"
+    detail = f"{counted(len(expired), 'static member')} did not return before the session ended: {first_of(times)}"
     ends = [row for rows in expired.values() for row in rows]
     untold = sum(row.went_by == LEFT_OR_EXPIRED for row in ends)
     if untold:
         those = ("it" if untold == 1 else "them") if untold == len(ends) else f"{untold} of them"
-        detail += f"; a request may have removed {those} before: only a broker's log tells"
+        detail += f"; the session expired, or a request removed {those}: only a broker's log tells which"
     if len(gone) < len(expired):
         detail += f"; {len(expired) - len(gone)} came back later"
     elif history.is_empty:

@@ -56,7 +56,7 @@ def not_taken(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
         yield history.finding(
             FindingKind.ASSIGNMENT_NOT_TAKEN,
             count,
-            f"{_who(history, member_id)} did not read all that it was given, {counted(count, 'time')}; last "
+            f"{_who(history, member_id)} did not read all that it was assigned, {counted(count, 'time')}; last "
             f"{details[member_id]}; {OTHER_ASSIGNOR}",
             positions,
             subject=history.client(member_id),

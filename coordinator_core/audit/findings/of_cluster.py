@@ -183,7 +183,7 @@ def _deploys(rows: Iterable[FindingRow]) -> Iterator[CoveredRows]:
             continue
         count = sum(row.value for row in together)
         detail = f"the clients of {counted(len(groups), 'group')} ({first_of(groups)}) were restarted one after the "
-        detail += f"other in the same minutes: {counted(count, 'rebalance')}; asked for one group, it says more"
+        detail += f"other in the same minutes: {counted(count, 'rebalance')}; see findings --group GROUP"
         yield _of_many(FindingKind.ROLLING_DEPLOY, count, detail, together, together[0].log_topic)
 
 
@@ -234,6 +234,6 @@ def _cause(rows: Sequence[FindingRow], still: Iterable[FindingRow], since_ms: in
     near = [row for row in still if since_ms - SAME_MINUTE_MS <= row.until_ms and row.since_ms <= until_ms]
     explained, rebalances = TWICE * sum(row.value for row in near), sum(row.value for row in rows)
     if TWICE * explained < rebalances:
-        return "no cause in the cluster itself is known: something made the clients of all of them come and go"
+        return "no cause in the cluster itself is known: look for what the clients of these groups have in common"
     times = ", ".join(utc(row.since_ms) for row in sorted(near, key=lambda row: row.since_ms))
     return f"members of several groups lost their sessions in the same second ({times})"

@@ -85,7 +85,7 @@ def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     yield history.finding(
         FindingKind.COMMITS_BY_TURNS,
         len(turns) + more,
-        f"two jobs commit for this group by turns: {counted(len(taken), 'partition')} ({names}) went back "
+        f"two jobs commit in turn for this group: {counted(len(taken), 'partition')} ({names}) went back "
         f"{len(turns) + more} times and forth again, by {apart} offsets mostly, the first of "
         f"{first.topic}-{first.partition} from {first.rewinds[0].before} to {first.rewinds[0].after}"
         f"{cut_text(taken, MORE_REWINDS)}; each overwrites what the other has committed, and reads on from there once "

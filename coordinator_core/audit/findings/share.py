@@ -69,7 +69,7 @@ def unqueued(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         number = sum(delivery.unqueued for delivery in lost)
         if number:
             reasons = ", ".join(sorted({delivery.unqueued_why or "" for delivery in lost}))
-            detail = f"{counted(number, 'record')} of {topic} archived that no dead-letter queue has: {reasons}"
+            detail = f"{counted(number, 'record')} of {topic} archived, and not in a dead-letter queue: {reasons}"
             yield history.finding(
                 FindingKind.SHARE_UNQUEUED,
                 number,
@@ -198,12 +198,12 @@ def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
         if age < limits.share_initializing_ms:
             continue
         if phase == SharePhase.DELETING:
-            detail = f"the share state of {topic} is being deleted for {duration(age)}"
+            detail = f"the deletion of the share state of {topic} has lasted {duration(age)}"
         else:
             asked = max(row.asked for row in rows)
             detail = (
                 f"the share state of {_partitions(topic, rows)} was asked for {counted(asked, 'time')} in "
-                f"{duration(age)} and is not there: no member is assigned what never had state"
+                f"{duration(age)} and is not there: a partition that never had state is assigned to no member"
             )
         yield history.finding(
             FindingKind.SHARE_INITIALIZING,
@@ -253,7 +253,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     ]
     if left:
         named = first_of([f"{row.topic or row.topic_id}-{row.partition}" for row in left])
-        lacks = f"of a group that is not in {GROUP_LOG}" if history.now_ms == 0 else "that the group has not"
+        lacks = f"of a group that is not in {GROUP_LOG}" if history.now_ms == 0 else "that the group does not list"
         detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} {lacks}: {named}"
         yield _orphans(history, detail, [row.since for row in left], in_share_state=True)
 

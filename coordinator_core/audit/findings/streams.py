@@ -36,8 +36,8 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
         yield history.finding(
             FindingKind.WARMUP_STUCK,
             longest,
-            f"{counted(len(late), 'task')} of member {member_id} warm up for up to {duration(longest)} and did not "
-            f"become active: {tasks}; compare restore rate and acceptable.recovery.lag",
+            f"{counted(len(late), 'task')} of member {member_id} have warmed up for up to {duration(longest)} and "
+            f"are not active: {tasks}; compare restore rate and acceptable.recovery.lag",
             list(dict.fromkeys(row.since for row in late)),
             threshold=limits.warmup_ms,
             subject=member_id,

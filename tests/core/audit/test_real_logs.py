@@ -58,7 +58,7 @@ def test_a_planned_restart_that_harmed_nobody_is_a_notice() -> None:
     (away,) = [row for row in found if row.kind == FindingKind.COORDINATOR_AWAY]
     assert (away.level, away.group_id, away.value, away.subject) == (Level.NOTICE, None, 22_953, "broker 1")
     assert [row.level for row in found[: found.index(away)]] == [Level.WARNING]
-    assert "was shut down by plan (fenced at 2026-11-21T10:" in away.detail
+    assert "was in a controlled shutdown (fenced at 2026-11-21T10:" in away.detail
     assert not away.is_open
 
 
@@ -283,4 +283,4 @@ def test_a_rebalance_behind_an_absence_says_so() -> None:
     ]
     assert texts
     assert {source for _, source in texts} == {"cluster metadata"}
-    assert all("broker 1 was gone by plan from 2026-11-21T10:30:35.601Z" in text for text, _ in texts)
+    assert all("broker 1 was gone (controlled shutdown) from 2026-11-21T10:30:35.601Z" in text for text, _ in texts)

@@ -58,8 +58,8 @@ def test_a_group_without_a_trace_among_workers_may_lie_in_the_log_of_groups(
     [
         ({GROUP_LOG: GIVEN}, {}, "groups in partition 1 or higher, if there are any, are missing"),
         ({GROUP_LOG: frozenset((0, 1))}, {}, "groups in partition 2 or higher"),
-        ({GROUP_LOG: None}, {GROUP_LOG: 2}, "groups in others may be missing"),
-        ({GROUP_LOG: None}, {}, "groups in others may be missing"),
+        ({GROUP_LOG: None}, {GROUP_LOG: 2}, "groups of others may be missing"),
+        ({GROUP_LOG: None}, {}, "groups of others may be missing"),
         ({GROUP_LOG: GIVEN, CONNECT_LOG: GIVEN}, {GROUP_LOG: 1}, "how many partitions __worker_offsets has:"),
     ],
 )

@@ -141,7 +141,7 @@ def test_an_offset_inside_a_batch_and_one_beyond_the_end(folder: Path) -> None:
         "describe", "--all", "--log", folder
     )
     result = run_command("describe", "payments", "--log", folder, "--at-offset", "0:13", "--json")
-    assert "from these offsets on it is whole: __consumer_offsets-0 13 (lost up to 12)" in result.stderr, (
+    assert "from these offsets on the log is complete: __consumer_offsets-0 13 (lost up to 12)" in result.stderr, (
         "what was at 12 is not there"
     )
     assert json.loads(result.stdout)["certainty"] == "possibly there"
@@ -247,7 +247,7 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
     assert f"{path} at byte" in result.stderr
     (left,) = rows_of_command("offsets", "simple", "--log", folder)
     assert (left["status"], left["offset"]) == ("unknown", None), "the marker was in the damaged batch"
-    assert result.stderr.count("the log lacks records, and what they may have said") == 1
+    assert result.stderr.count("the log lacks records, and this answer lacks what they said") == 1
 
 
 @pytest.mark.parametrize(

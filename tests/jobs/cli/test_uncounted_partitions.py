@@ -44,7 +44,7 @@ def test_a_log_whose_groups_prove_that_it_is_whole_lists_all(command: list[str],
 def test_a_segment_that_does_not_tell_its_partition_may_be_one_of_many(command: list[str], tmp_path: Path) -> None:
     (segment, *_) = sorted((SAMPLE_LOGS / "__consumer_offsets-0").iterdir())
     shutil.copy(segment, tmp_path)
-    assert "do not tell which partitions of __consumer_offsets they are" in said(command, tmp_path)
+    assert "do not say which partitions of __consumer_offsets they are" in said(command, tmp_path)
 
 
 def test_share_partitions_prove_that_a_part_of_their_state_is_absent(tmp_path: Path) -> None:

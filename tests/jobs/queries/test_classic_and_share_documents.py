@@ -123,7 +123,7 @@ def test_rolling_upgrade_phases_1_to_4(played: Callable[[str], PlayedLogs]) -> N
     assert causes(logs)[3] == causes(logs)[4] == [("unknown", "the log does not show a cause")]
     story = logs.story(5)
     assert "Cause: the group's protocol changed (round-robin-0 to round-robin-1)." in story
-    assert any("the assignment breaks nothing that holds of all" in sentence for sentence in story)
+    assert any("the assignment breaks no rule that holds for every assignor" in sentence for sentence in story)
 
 
 def test_coordinator_failures_before_the_state_is_persisted(played: Callable[[str], PlayedLogs]) -> None:

@@ -222,7 +222,8 @@ def test_a_worker_leaves(played: Callable[..., Pipeline]) -> None:
     assert (row.value, row.level) == (2, "notice")
     assert row.detail.endswith(": 2 connectors and tasks; a worker that left has 5 min to return")
     assert "2 connectors and tasks are in no worker's target." in waiting.story(36)
-    assert "Work without a worker waits 5 min, in case a worker returns." in waiting.story(36)
+    delay = "stay unassigned for 5 min, in case it returns (scheduled.rebalance.max.delay.ms)"
+    assert f"Connectors and tasks of a worker that left {delay}." in waiting.story(36)
     over = played("connect_worker_leaves")
     assert FindingKind.UNASSIGNED_WORK not in {row.kind for row in over.answers().findings(GROUP)}
     history = over.history()

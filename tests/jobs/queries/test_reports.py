@@ -53,7 +53,7 @@ def test_records_that_no_dead_letter_queue_has_are_found() -> None:
     (row,) = (row for row in printed("findings", logs=DEAD_LETTERS) if row["kind"] == "share_unqueued")
     assert (row["group_id"], row["value"], row["level"]) == ("shipping", 6, "alarm")
     assert row["detail"] == (
-        "6 records of parcels archived that no dead-letter queue has: errors.deadletterqueue.topic.name names "
+        "6 records of parcels archived, and not in a dead-letter queue: errors.deadletterqueue.topic.name names "
         "dlq.parcels, and there is no such topic"
     )
 

@@ -479,10 +479,10 @@ def test_static_members_fenced_and_expired() -> None:
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
     silent = [old, new._replace(away_since=None, hint=NOT_SAID)]
     (row,) = found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=silent)
-    assert row.detail.endswith("; a request may have removed it before: only a broker's log tells")
+    assert row.detail.endswith("; the session expired, or a request removed it: only a broker's log tells which")
     both = [*silent, member("c", at(1), at(60), instance_id="k", went_by="expiry")]
     (row,) = found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=both)
-    assert "; a request may have removed 1 of them before" in row.detail
+    assert "; the session expired, or a request removed 1 of them" in row.detail
     told = [old, new._replace(went_by="expiry")]
     assert ["removed" in row.detail for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=told)] == [False]
     removed = [old, new._replace(hint="removed by a request: it had been away for 50 s, its session timeout is 5 min")]
@@ -567,10 +567,7 @@ def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, k
         FindingKind.MOVED_MORE_THAN_NEEDED, memberships=MEMBERS, assignments=held, rebalances=rows, epochs=epochs
     )
     assert [row.value for row in moved] == [2] * kinds
-    said = (
-        "the rebalance to 3 moved 2 partitions between members that stayed; "
-        "no member joined, so that no move was needed"
-    )
+    said = "the rebalance to 3 moved 2 partitions between members that stayed; no member joined: no move was needed"
     assert [row.detail for row in moved] == [said] * kinds
 
 

@@ -103,5 +103,5 @@ def test_sessions_that_a_failed_coordinator_ended_are_not_laid_to_the_host_of_th
     topics = TOPICS._replace(away={(GROUP_LOG, 0): (failed,)})
     (row,) = about_cluster(signs, topics, (), LIMITS, all_shown)[0]
     assert row.kind == FindingKind.STOOD_STILL
-    told = "their coordinator had failed: broker 1 was gone without a planned shutdown" in row.detail
+    told = "their coordinator had failed: broker 1 was gone without a controlled shutdown" in row.detail
     assert (told, row.subject) == ((False, "h") if others else (True, "broker 1"))

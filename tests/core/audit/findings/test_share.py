@@ -284,7 +284,7 @@ def test_a_deletion_that_never_ends_is_found() -> None:
     deleting = [{"topicId": TOPIC_ID, "topicName": "orders"}]
     records = [log.share_state(ORDERS), log.share_state({}, deletingTopics=deleting)]
     (row,) = found(FindingKind.SHARE_INITIALIZING, phases(records), 10 * MINUTE)
-    assert "the share state of orders is being deleted" in row.detail
+    assert "the deletion of the share state of orders has lasted" in row.detail
     assert found(FindingKind.SHARE_INITIALIZING, phases([*records, log.share_state({})]), 10 * MINUTE) == []
 
 
@@ -316,7 +316,7 @@ def test_state_that_its_group_has_not_is_an_orphan() -> None:
     group = phases([initializing(log, ORDERS), log.share_state(ORDERS), log.share_state({})])
     state = share_rows([ShareLog().snapshot()])
     (row,) = found(FindingKind.SHARE_STATE_ORPHANED, [*group, *state])
-    assert row.detail.startswith("1 share partition with state in __share_group_state that the group has not: ")
+    assert row.detail.startswith("1 share partition with state in __share_group_state that the group does not list: ")
     assert row.log_topic == "__share_group_state"
     group_goes_on = phases([initializing(GroupLog(), ORDERS)])
     assert found(FindingKind.SHARE_STATE_ORPHANED, [*group_goes_on, *state]) == []

@@ -36,7 +36,7 @@ def test_a_warm_up_that_does_not_end_is_found() -> None:
     assert found(log, began + LIMITS.warmup_ms - 1) == []
     (row,) = found(log, began + LIMITS.warmup_ms)
     assert (row.kind, row.subject, row.value) == ("warmup_stuck", "n", LIMITS.warmup_ms)
-    assert "2 tasks of member n warm up" in row.detail
+    assert "2 tasks of member n have warmed up" in row.detail
     assert "0_1, 0_2" in row.detail
     assert len(row.evidence) == 1
 

@@ -311,9 +311,7 @@ def test_a_file_of_another_time_is_told_so() -> None:
     history = gathered([begins], *departure(), ends=600)
     assert history.rebalances[0].causes[0].hint == history.memberships[0].hint == "no broker log of that time is given"
     texts = [each.text for each in explain(history, history.rebalances[0])]
-    assert (
-        "Broker logs are given of these times: server.log 1970-01-01T00:08:20.000Z to 1970-01-01T00:10:00.000Z."
-    ) in texts
+    assert ("The given broker logs cover: server.log 1970-01-01T00:08:20.000Z to 1970-01-01T00:10:00.000Z.") in texts
     near = gathered([begins._replace(timestamp_ms=0)], *departure(), ends=600)
     assert near.rebalances[0].causes[0].hint == "the broker logs of that time have no line about it"
     assert not [each for each in explain(near, near.rebalances[0]) if each.text.startswith("Broker logs")]
@@ -363,7 +361,7 @@ def test_an_epoch_that_the_log_never_reached_is_a_finding() -> None:
 
     assert present.is_open
     assert told(bumped, failed) == [
-        "epoch 4 began, says the broker, and the log stayed in epoch 3: server.log:200: [GroupId g] Bumped group epoch "
+        "the broker says that epoch 4 began; the log still has epoch 3: server.log:200: [GroupId g] Bumped group epoch "
         "to 4.; it could not be written: the log is offline (server.log:210)"
     ]
     assert told(said("[GroupId g] Bumped group epoch to 3.", 20)) == []
@@ -411,8 +409,8 @@ def test_a_classic_group_is_written_only_with_its_next_generation() -> None:
     assigned = said("Assignment received from leader n for group g for generation 4. The group has 1 members, 0 of", 30)
     found = [row.detail.split(" (")[0] for row in decisions_not_kept(gathered([left, assigned], *rows), limits)]
     assert [detail.partition(": ")[0] for detail in found] == [
-        "1 member went, says the broker, and still there in the log",
-        "generation 4 began, says the broker, and the log stayed in generation 3",
+        "the broker says that 1 member left; the log still has them",
+        "the broker says that generation 4 began; the log still has generation 3",
     ]
     written = [
         rows[0]._replace(ended=at(30), is_open=False, ended_by="next epoch"),
