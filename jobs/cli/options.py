@@ -139,20 +139,17 @@ def finite_number(number: float) -> float:
     return number
 
 
-def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> set[str]:
-    """Return the kinds that a comma-separated ``--fail-on`` names; ``every`` is the word for all of them.
+def read_kinds(text: str, known: Sequence[str]) -> set[str]:
+    """Return the kinds that a comma-separated ``--fail-on`` names.
 
     Raises:
         UsageError: a kind is unknown.
     """
     kinds = {kind.strip() for kind in text.split(",") if kind.strip()}
-    if every in kinds:
-        return set(known)
     for unknown in sorted(kinds.difference(known)):
-        named = (*known, *([every] if every else []))
-        close = difflib.get_close_matches(unknown, named, 1)
+        close = difflib.get_close_matches(unknown, known, 1)
         hint = f": did you mean {close[0]!r}?" if close else "."
-        raise UsageError(f"invalid --fail-on {unknown!r}{hint} Use {', '.join(named)}")
+        raise UsageError(f"invalid --fail-on {unknown!r}{hint} Use {', '.join(known)}")
     return kinds
 
 

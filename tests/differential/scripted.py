@@ -49,7 +49,6 @@ class Script:
     group_of: dict[str, str] = field(default_factory=dict)
     topics_of: dict[str, frozenset[str]] = field(default_factory=dict)
     topics_of_group: dict[str, frozenset[str]] = field(default_factory=dict)
-    with_regex: set[str] = field(default_factory=set)
 
     def come(self, who: str, group: str, topics: frozenset[str]) -> None:
         self.group_of[who] = group

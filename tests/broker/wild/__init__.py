@@ -57,7 +57,6 @@ COMPACTED = {
 }
 GROUPS = 7
 """So many of the planned groups live at a time."""
-FIRST_TOPICS = {"a": 3, "b": 6, "c": 1, "d": 5, "ev-1": 2, "ev-2": 4, "in": 4, "in2": 4, "out": 2}
 CLIENTS_OF = {"4.1.2": "4.3.1", "4.4.0": "4.3.1"}
 """The release of the clients of brokers whose own clients say less, or for which there is no Kafka Streams yet."""
 

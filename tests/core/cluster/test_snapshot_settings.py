@@ -18,8 +18,8 @@ from coordinator_core.records import LogPosition
 TIMEOUT = "consumer.session.timeout.ms"
 
 
-def group_setting(value: str, first_ms: int, last_ms: int, group: str = "g") -> SettingRun:
-    return SettingRun(ResourceKind.GROUP, group, TIMEOUT, value, first_ms, last_ms)
+def group_setting(value: str, first_ms: int, last_ms: int) -> SettingRun:
+    return SettingRun(ResourceKind.GROUP, "g", TIMEOUT, value, first_ms, last_ms)
 
 
 def history(*runs: SettingRun, levels: tuple[LevelRun, ...] = ()) -> TopicHistory:

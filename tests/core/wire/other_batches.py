@@ -6,20 +6,18 @@ from coordinator_core.wire.control import encode_marker
 
 
 def encode_marker_batch(
-    control_type: int, coordinator_epoch: int, *, offset: int, timestamp: int, producer: Producer, leader_epoch: int = 0
+    control_type: int, coordinator_epoch: int, *, offset: int, timestamp: int, producer: Producer
 ) -> bytes:
     """Return the control batch that ends a transaction; ``control_type`` is ``control.ABORT`` or ``control.COMMIT``."""
     key, value = encode_marker(control_type, coordinator_epoch)
     record = NewRecord(offset, timestamp, key, value)
-    return encode_batch([record], leader_epoch=leader_epoch, producer=producer, transactional=True, control=True)
+    return encode_batch([record], producer=producer, transactional=True, control=True)
 
 
 def encode_empty_batch(
     base_offset: int,
     last_offset: int,
     *,
-    timestamp: int = -1,
-    leader_epoch: int = 0,
     producer: Producer = Producer(),  # noqa: B008
     transactional: bool = False,
     control: bool = False,
@@ -30,9 +28,9 @@ def encode_empty_batch(
         base_offset=base_offset,
         last_offset=last_offset,
         count=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
+        base_timestamp=-1,
+        max_timestamp=-1,
         attributes=transactional * TRANSACTIONAL_BIT | control * CONTROL_BIT,
-        leader_epoch=leader_epoch,
+        leader_epoch=0,
         producer=producer,
     )

@@ -103,9 +103,6 @@ def test_a_bad_key_says_what_and_where(data: bytes, error: type[DecodeError], me
     assert str(caught.value) == message
 
 
-VERSION_4 = struct.pack(">hi", 4, 0)
-
-
 @pytest.mark.parametrize(
     ("record_type", "data", "error", "message"),
     [
