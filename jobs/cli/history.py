@@ -132,16 +132,13 @@ def history_command(source: AnswerSource, group: GroupArgument, since: SinceOpti
         log = "" if len(parts) == 1 else f"{log_topic(part)} "
         for moment in sorted([*_moments(folded_rows(part), part.members()), *_clients(part)]):
             moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
-    for reset in answers.resets(known):
-        moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
-        moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
-    for moment in _share_moments(known):
-        # Offsets of two logs do not compare: at one time the group's own records come first.
-        moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
     steps = group_steps(answers, known)
-    ends = (TimelineEntry(at, "group ended", "no record before says what it was") for at in steps.unseen_ends)
-    for moment in (*commit_moments([step for step in steps.rows if step.kind not in FORWARD]), *ends):
-        moments.append(((moment.at.timestamp_ms, 0, moment.at.offset), moment))
+    own = [TimelineEntry(reset.at, "offsets reset", reset.detail) for reset in answers.resets(known)]
+    own += commit_moments([step for step in steps.rows if step.kind not in FORWARD])
+    own += [TimelineEntry(at, "group ended", "no record before says what it was") for at in steps.unseen_ends]
+    # Offsets of two logs do not compare: at one time the group's own records come first.
+    for rank, entries in enumerate((own, _share_moments(known))):
+        moments += [((moment.at.timestamp_ms, rank, moment.at.offset), moment) for moment in entries]
     if not moments:
         source.console.warn(
             f"these logs have nothing of group {group!r} but tombstones, or records that cannot be decoded: what it "

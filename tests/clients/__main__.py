@@ -103,10 +103,7 @@ def _listens(port: int) -> bool:
 
 def expected() -> list[str]:
     """Return what each question prints about the log files, by this environment."""
-    printed = []
-    for question in QUESTIONS:
-        printed.append(text_of_command(*question, "--log", LOG, "--json"))
-    return printed
+    return [text_of_command(*question, "--log", LOG, "--json") for question in QUESTIONS]
 
 
 def problem_of(client: Client, place: Path, wanted: list[str]) -> str | None:

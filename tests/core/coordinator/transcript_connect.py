@@ -297,11 +297,7 @@ def _metadata(worker: _Worker, name: str) -> Fields:
 
 
 def _units(text: str) -> list[ConnectorOrTask]:
-    units: list[ConnectorOrTask] = []
-    for each in text.split(","):
-        if each:
-            units.append(each[0] if each[1] == "C" else (each[0], int(each[2:])))
-    return units
+    return [each[0] if each[1] == "C" else (each[0], int(each[2:])) for each in text.split(",") if each]
 
 
 def _text(work: Iterable[Fields]) -> str:

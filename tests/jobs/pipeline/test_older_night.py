@@ -46,10 +46,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def asked(home: Path, *words: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The answer from the tables and that from the files."""
-    found = []
-    for where in (("--tables", str(home / "tables"), "--cluster", "c"), ("--log", str(home / "logs"))):
-        found.append(rows_of_command(*words, *where))
-    return found[0], found[1]
+    of_tables = rows_of_command(*words, "--tables", str(home / "tables"), "--cluster", "c")
+    return of_tables, rows_of_command(*words, "--log", str(home / "logs"))
 
 
 def test_a_member_that_did_not_own_the_partition_set_it_back(home: Path) -> None:
