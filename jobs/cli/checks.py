@@ -73,7 +73,14 @@ def print_results(console: Console, results: Iterable[Result], form: GateFormat 
         for result in results
     ]
     left_out = () if as_json else ("suite", "about", "happened")
-    shown = [{name: value for name, value in line.items() if name not in left_out} for line in lines]
+    shown = [
+        {
+            name: value if as_json or not isinstance(value, float) else round(value, 4)
+            for name, value in line.items()
+            if name not in left_out
+        }
+        for line in lines
+    ]
     print_lines(shown, as_json=as_json, title="checks")
     if not as_json:
         for note in dict.fromkeys(_note(result) for result in results if not result.passed):

@@ -106,9 +106,9 @@ def note_gone(console: Console, then: GroupsThen, there: Collection[str]) -> Non
     tombstones.
     """
     if gone := sorted(set(then.named()) - set(there)):
-        many = "1 group that these logs name is" if len(gone) == 1 else f"{len(gone)} groups that these logs name are"
+        many = "1 group of these logs does" if len(gone) == 1 else f"{len(gone)} groups of these logs do"
         more = f" and {len(gone) - MOST_NAMED} more" if len(gone) > MOST_NAMED else ""
-        console.note(f"{many} not there at that moment: {', '.join(gone[:MOST_NAMED])}{more} (see history GROUP)")
+        console.note(f"{many} not exist at that moment: {', '.join(gone[:MOST_NAMED])}{more} (see history GROUP)")
 
 
 def refuse_unproven_list(then: GroupsThen, rows: Sequence[object], *, is_whole: bool) -> None:

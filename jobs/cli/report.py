@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.errors import UsageError
 from coordinator_core.history.knowledge import Knowledge
@@ -79,7 +79,7 @@ def report_of_logs(
     listed = source.listed_topics(logs)
     if listed is None:
         listed = lines.topics()
-    with source.console.step(f"reading {len(logs)} logs"):
+    with source.console.step(f"reading {counted(len(logs), 'log')}"):
         covered = list(coverage(logs))
         there = {(log.topic, log.partition) for log in covered}
         origin = Origin(

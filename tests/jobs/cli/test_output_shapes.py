@@ -104,6 +104,14 @@ def test_results_of_checks(passed, capsys):
     check_lines("checks", printed)
 
 
+def test_figures_of_checks_are_rounded_for_people_only(capsys):
+    result = Result("run", "c", "s", "check", "e", "about", None, "warning", 234.49685555, "max_value 36", False, AT)
+    print_results(Console(), [result])
+    assert "\t234.4969\t" in capsys.readouterr().out
+    print_results(Console(json=True), [result])
+    assert "234.49685555" in capsys.readouterr().out
+
+
 def test_what_a_watch_tells(tmp_path):
     groups, source = followed(), GrowingLogs([tmp_path], pytest.fail)
     events: list[WatchEvent] = []
