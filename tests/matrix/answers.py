@@ -59,8 +59,16 @@ class Question:
 
 
 def _at(name: str) -> Callable[[Row], Key]:
-    """Return what gives the key of a row by a record. Connect groups on KIP-848 have a log of their own."""
-    return lambda row: (row["group_id"], _is_of_connect(row), row[name]["partition"], row[name]["offset"])
+    """Return what gives the key of a row by a record and, of a rebalance, its epoch: several may have one time.
+
+    Connect groups on KIP-848 have a log of their own.
+    """
+
+    def key(row: Row) -> Key:
+        at = row[name]
+        return (row["group_id"], _is_of_connect(row), at["partition"], at["offset"], row.get("to_epoch"))
+
+    return key
 
 
 def _is_of_connect(row: Row) -> bool:
@@ -84,7 +92,7 @@ def _history_key(row: Row) -> Key:
     table = row["table"]
     row = row | {"topic": row.get("topic_id") or row.get("topic")}
     at = next((row[name] for name in ("opened", "joined", "since", "at") if isinstance(row.get(name), dict)), {})
-    names = ("member_id", "kind", "role", "resource", "partition", "topic", "rule", "phase")
+    names = ("member_id", "kind", "role", "resource", "partition", "topic", "rule", "phase", "to_epoch")
     more = tuple(str(row.get(name)) for name in names)
     return (table, _is_of_connect(row), at.get("partition"), at.get("offset"), *more)
 

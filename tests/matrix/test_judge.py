@@ -355,6 +355,15 @@ def test_in_a_dump_without_positions_times_tell_which_record_is_which(
     assert verdict("rebalances", REBALANCE, said, DUMP, '{"warning": "control"}') in ("wrong", "unknown")
 
 
+@pytest.mark.parametrize("question", ["rebalances", "history g"])
+def test_rebalances_of_one_time_are_told_apart_by_their_epochs(question: str) -> None:
+    of_table = REBALANCE | {"table": "rebalances", "history_complete": False}
+    true = [of_table | {"to_epoch": epoch, "at": AT | {"offset": epoch}} for epoch in (1, 2)]
+    one_more = [of_table | {"to_epoch": 0, "outcome": "superseded"}, *true]
+    answers = Answer(true, "", 0), Answer(one_more, '{"warning": "log partitions"}', 0)
+    assert judge(ASKS[question], *answers, NUMBERED, lambda _: True).verdict == "unknown"
+
+
 @pytest.mark.parametrize(
     ("ends", "judged"),
     [
