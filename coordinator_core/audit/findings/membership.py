@@ -1,6 +1,7 @@
 """Members that join and leave: flapping members, rolling deploys, static members fenced or expired."""
 
 import itertools
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ TOGETHER_MS = 1_000
 """Clients that leave within this time of each other leave together."""
 LONGEST_SESSION_MS = 60_000
 """The default of group.consumer.max.session.timeout.ms: a member that ended was in its group at most so long."""
+CONNECT_TASK = re.compile(r"connector-consumer-.+-\d+( at .+)?")
+"""The client id of a task of a sink connector: workers close and open its consumer as they rebalance."""
 WITHOUT_STATIC_MEMBERS = frozenset(("SHARE", "STREAMS"))
 """Types of groups whose members cannot have an instance id."""
 
@@ -34,8 +37,9 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield clients that joined and left after a short stay again and again within a while, and the group went on.
 
     A job that runs now and then, alone or with all its clients, disturbs no other one: each time it begins with an
-    empty group and leaves one behind. Nor does one flap that is restarted in a deploy: only sessions that expired and
-    poll loops that took too long tell that it failed. What a coordinator that was away ended is no doing of clients.
+    empty group and leaves one behind. Nor does one flap that is restarted in a deploy, or a task that Connect moves:
+    only sessions that expired and poll loops that took too long tell that it failed. What a coordinator that was
+    away ended is no doing of clients.
     """
     runs = _Runs(history)
     deployed = {restart.left for wave in _waves(history, limits) for restart in wave}
@@ -51,12 +55,13 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             and not told_of(history, limits, row.left.timestamp_ms)
         ]
         again = Counter(runs.of(row) for row in short)
+        is_task = CONNECT_TASK.fullmatch(name) is not None
         short = [
             row
             for row in short
             if is_expired(row)
             or (row.hint or "").startswith(SLOW_POLL)
-            or (again[runs.of(row)] > 1 and row.left not in deployed and not runs.ends_with(row))
+            or (not is_task and again[runs.of(row)] > 1 and row.left not in deployed and not runs.ends_with(row))
         ]
         ends = [row.left.timestamp_ms for row in short if row.left is not None]
         for stretch in stretches(ends, limits.flapping_stays, limits.flapping_window_ms):

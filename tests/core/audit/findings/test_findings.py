@@ -345,6 +345,15 @@ def test_a_client_that_comes_and_goes_flaps() -> None:
     assert found(FindingKind.FLAPPING_MEMBER, memberships=[other, *rows[1:]]) == []
 
 
+def test_a_task_of_a_sink_connector_flaps_only_if_its_sessions_expire() -> None:
+    """Workers that rebalance close its consumer, and open it elsewhere under the same client id."""
+    rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="connector-consumer-s-0") for n in range(5)]
+    other = member("other", at(0), client_id="connector-consumer-s-1")
+    assert found(FindingKind.FLAPPING_MEMBER, memberships=[other, *rows]) == []
+    failed = [row._replace(hint=NOT_SAID) for row in rows]
+    assert len(found(FindingKind.FLAPPING_MEMBER, memberships=[other, *failed])) == 1
+
+
 def test_a_job_that_runs_now_and_then_does_not_flap() -> None:
     """It leaves the group empty each time, also with several clients; one whose sessions expire fails."""
     rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(6)]
