@@ -51,7 +51,7 @@ def decoded(tables: Tables, night: str) -> None:
 
 def by_offset(whole: Tables, nights: list[str], chance: random.Random) -> Column:
     """Splits every log partition of groups into nights, at random offsets of its own; the rest comes in the first."""
-    of_groups = F.col("log_topic").isin(REPLAYED_TOPICS)
+    of_groups = F.col("log_topic").isin(*REPLAYED_TOPICS)
     ends = whole.read(LOG_RECORDS).where(of_groups).groupBy("log_topic", "log_partition")
     night = F.lit(nights[0])
     for topic, partition, end in sorted(ends.agg(F.max("log_offset")).collect()):
