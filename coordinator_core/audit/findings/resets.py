@@ -65,10 +65,11 @@ def made_again(history: GroupHistory, commit: PartitionCommits, first_ms: int, l
     topics = history.topics
     if commit.topic_id is not None:
         return ""
-    begins = (begin_ms for begin_ms in topics.begins_of(commit.topic) if first_ms <= begin_ms <= last_ms)
-    if next(begins, None) is not None:
+    # Where the log shows all of that time, its first creation came before the commit, whatever the two clocks say.
+    is_known = topics.reach.covers(max(first_ms, 0), last_ms)
+    if any(first_ms <= begin_ms <= last_ms for begin_ms in topics.begins_of(commit.topic, again=is_known)):
         return None
-    return "" if topics.reach.covers(max(first_ms, 0), last_ms) else MADE_AGAIN
+    return "" if is_known else MADE_AGAIN
 
 
 def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

@@ -711,11 +711,22 @@ def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
     assert len(found(FindingKind.OFFSETS_RESET, commits=back)) == 1
 
 
-@pytest.mark.parametrize(("made_s", "topic_id", "count"), [(20, None, 0), (20, "t-id", 1), (0, None, 1)])
-def test_who_reads_a_topic_that_was_made_again_resets_nothing(made_s: int, topic_id: str | None, count: int) -> None:
+@pytest.mark.parametrize(
+    ("changes", "topic_id", "count"),
+    [
+        (((19_000, 1), (20_000, 0)), None, 0),
+        (((19_000, 1), (20_000, 0)), "t-id", 1),
+        (((0, 1), (100, 0)), None, 1),
+        (((20_000, 0),), None, 1),
+    ],
+    ids=["made again", "the topic id tells", "made again before", "created, by a clock that is ahead"],
+)
+def test_who_reads_a_topic_that_was_made_again_resets_nothing(
+    changes: tuple[tuple[int, int], ...], topic_id: str | None, count: int
+) -> None:
     """A consumer without a group begins anew; its broker records no topic id before Kafka 4.1."""
     back = [commits(rewinds=(Rewind(at(25), 90, 0),), topic_id=topic_id)]
-    again = at_end({"t": 1})._replace(earlier={"t": ((1_000 * made_s, 0),)})
+    again = at_end({"t": 1})._replace(earlier={"t": changes})
     rows = found(FindingKind.OFFSETS_RESET, commits=back, topics=again)
     assert len(rows) == count
     assert not any("or the topic was made again" in row.detail for row in rows)
