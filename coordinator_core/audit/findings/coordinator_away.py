@@ -60,10 +60,6 @@ class LostMember(NamedTuple):
     left_ms: Annotated[int, "when it was removed"]
     hint: Annotated[str, "up to when its coordinator was away"]
 
-    def is_of(self, time: CoordinatorAway) -> bool:
-        """Whether it was lost by this time of its coordinator."""
-        return self.hint.startswith(away_until(time.until_ms))
-
 
 def lost_members(history: GroupHistory) -> Iterator[LostMember]:
     """Yield the members of a group that may have lost their sessions as its coordinator was away."""

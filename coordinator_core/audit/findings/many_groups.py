@@ -21,7 +21,7 @@ from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration
-from coordinator_core.history.memberships import BY_ITSELF
+from coordinator_core.history.memberships import BY_ITSELF, away_until
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition
 
@@ -125,7 +125,11 @@ def stood_still(
     are the findings about coordinators that were away: sessions that were lost then, or soon after, are no other story.
     ``failed`` are coordinators from which another broker took over, ``lost`` the members that may be lost by them.
     """
-    by_failure = {(row.group_id, row.left_ms): time for time in failed for row in lost if row.is_of(time)}
+    # The partitions of a broker are taken over at one time: there are few of these beginnings of hints.
+    hints = {away_until(time.until_ms): time for time in failed}
+    by_failure = {
+        (row.group_id, row.left_ms): time for row in lost for hint, time in hints.items() if row.hint.startswith(hint)
+    }
     together: list[LostSession] = []
     for session in sessions:
         left_ms = session.left.timestamp_ms
@@ -159,13 +163,15 @@ def _stood_still(
     named = [name for name, _ in sorted(groups.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NAMED]]
     more = f" and {len(groups) - len(named)} more" if len(groups) > len(named) else ""
     where = f"all at {hosts[0].lstrip('/')}" if len(hosts) == 1 else f"at {len(hosts)} hosts"
-    subject = hosts[0].lstrip("/") if len(hosts) == 1 else None
-    cause = ("that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,") + " stood still"
-    failed = {by_failure.get((session.group_id, session.left.timestamp_ms)) for session in sessions}
+    failed = [by_failure.get((session.group_id, session.left.timestamp_ms)) for session in sessions]
+    by_broker = {time.broker: time for time in failed if time is not None}
     if None not in failed:
-        by_broker = {time.broker: time for time in failed if time is not None}
         cause = f"their coordinator had failed: {' and '.join(fate(by_broker[each]) for each in sorted(by_broker))}"
         subject = f"broker {min(by_broker)}" if len(by_broker) == 1 else None
+    elif len(hosts) == 1:
+        cause, subject = "that host, its network, or a broker stood still", hosts[0].lstrip("/")
+    else:
+        cause, subject = "a broker, or the network, stood still", None
     detail = (
         f"{counted(members, 'member')} of {counted(len(groups), 'group')} ({', '.join(named)}{more}) lost their "
         f"sessions within {duration(max(last_ms - first_ms, 1))}, and were back under the same member ids at most "
