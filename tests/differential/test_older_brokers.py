@@ -61,7 +61,7 @@ def test_a_broker_that_goes_or_comes_back_is_the_cause_of_what_its_racks_change(
     assert unknown == {"kp-range"}, "a leader of kafka-python joins again, and no record says why"
 
 
-@pytest.mark.parametrize(("name", "again"), [("r241", 7), ("r332", 1)])
+@pytest.mark.parametrize(("name", "again"), [("r241", 6), ("r332", 1)])
 def test_lines_of_the_broker_name_who_joined_again_where_no_record_shows_a_cause(name: str, again: int) -> None:
     rows = asked("rebalances", name, "--broker-log", str(OLDER / name / "server.log.xz"))
     causes = Counter(cause["kind"] for row in rows for cause in row["causes"])

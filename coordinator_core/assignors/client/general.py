@@ -62,7 +62,8 @@ class TreatmentOrder:
 
     def of(self, view: LeaderView, claims: ClaimedPartitions, topics: Sequence[str]) -> list[int] | None:
         """Return all partitions in this order; None: they come by number of subscribers, topic and number."""
-        if not (claims.equal and claims.any) or (self.all_known and topics):
+        knows_others = self.all_known and not view.partitions.index.keys() >= {*topics}
+        if knows_others or not (claims.equal and claims.any):
             return None
         # Counts are negative, so that the member with most left is on top; queue[len(queue) + count] is its next
         # partition.
