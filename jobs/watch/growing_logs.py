@@ -25,8 +25,8 @@ from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.offset_gaps import OffsetGaps
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.copies import folder_of
-from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
-from jobs.sources.log_reader import LogRow, log_rows
+from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs, ignore
+from jobs.sources.log_reader import LogReader, LogRow, log_rows
 from jobs.sources.segments import LENGTH_AT
 from jobs.sources.topics import snapshot_before
 from jobs.watch.followed_log import NO_ROW, LastRow, Reached, other_log
@@ -147,6 +147,7 @@ class GrowingLogs(Source):
         self._former: Mapping[LogPlace, Reached] = {}
         self._gone: set[LogPlace] = set()
         self._folders: list[str] = []
+        self._compared: frozenset[str] = frozenset()
         self._times: list[int] = []
         self._until_s = -inf
 
@@ -187,6 +188,8 @@ class GrowingLogs(Source):
             files = [log for log in there if not log.is_snapshot]
             reached = self._reached.get(place) or self._begun(place, files)
             try:
+                if place.family is Family.METADATA:
+                    self._compare_copies(files)
                 if place not in self._reached and (snapshot := snapshot_before(there, files, self._warn)) is not None:
                     yield NewRows(place, [], reached.from_start, snapshot=snapshot)
                 self._reached[place] = reached
@@ -213,6 +216,16 @@ class GrowingLogs(Source):
         self._folders = [*dict.fromkeys(log.path if log.member else os.path.dirname(log.path) for log in found)]
         self._times, self._until_s = _times(self._folders), self._clock() + LISTING_S
         return found
+
+    def _compare_copies(self, files: Sequence[LogFile]) -> None:
+        """Raise InputError where a new copy of the metadata log is of another cluster: below, rows that a copy was read
+        of are passed over in the others by their offsets alone.
+        """
+        folders = frozenset(map(folder_of, files))
+        if len(folders) > 1 and not folders <= self._compared:
+            for _ in LogReader(files, ignore).batches():
+                pass
+        self._compared |= folders
 
     def _begun(self, place: LogPlace, files: Sequence[LogFile]) -> _Reached:
         former = self._former.get(place)

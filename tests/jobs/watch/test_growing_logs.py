@@ -95,6 +95,21 @@ def test_a_metadata_log_without_its_beginning_begins_with_the_snapshot(tmp_path:
     assert known == [[["old"], ["old"]], [["old"], ["new", "old"]]]
 
 
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_the_metadata_log_of_another_cluster_is_refused(tmp_path: Path, comes_later: bool) -> None:
+    seconds = [0.0]
+    groups, source = followed(), GrowingLogs([tmp_path], pytest.fail, lambda: seconds[-1])
+    logs = [batch(topic(0, name, 400), family=Family.METADATA) for name in ("old", "old", "new")]
+    for number, log in enumerate(logs):
+        if number == 2 and comes_later:
+            for new in source.poll():
+                groups.feed(new)
+            seconds.append(LISTING_S)
+        write_segment(tmp_path / f"broker-{number}" / FOLDER, [log])
+    with pytest.raises(InputError, match="it is of another cluster; give the logs of one cluster at a time"):
+        list(source.poll())
+
+
 def test_printed_records_are_not_followed_and_it_is_said_what_is(tmp_path: Path) -> None:
     (tmp_path / "offsets.jsonl").write_text('{"key":{"type":2,"data":{"group":"g"}},"value":null}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"offsets\.jsonl: records that were printed: a watch follows the segments"):
