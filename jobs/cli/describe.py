@@ -80,7 +80,7 @@ def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limit
     """
     answers = source.answers()
     points = answers.lag(group, None if ends is None else all_ends(ends))
-    _, offsets, _ = find_group(answers.at(AsOf(), group), group)
+    _, offsets, _ = find_group(answers.at(AsOf(), group), AsOf(), group)
     seen = {(point.topic, point.partition) for point in points}
     without = sorted(str(partition) for partition in offsets.committed if partition not in seen)
     known = answers.knowledge()
@@ -152,7 +152,7 @@ def groups_command(
     is_whole = warn_of_missing(source.console, then)
     lines = [_summary(group, is_whole=is_whole) for group in naming_moved(source.console, then.groups())]
     check_moment(source.console, then, moment)
-    note_gone(source.console, then, {line["group"] for line in lines})
+    note_gone(source.console, then, moment, {line["group"] for line in lines})
     if types:
         lines = _limited(source, lines, "type", types)
     if states:
@@ -203,7 +203,7 @@ def describe_command(
     around = then.surroundings()
     if known := known_ends(answers, ends, moment):
         around = replace(around, data_end={partition: end.offset for partition, end in known.items()})
-    one = None if group is None else find_group(then, group)
+    one = None if group is None else find_group(then, moment, group)
     check_moment(source.console, then, moment)
     of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
     is_whole = warn_of_missing(source.console, then, group, of_topics=of_topics, of_offsets=True)
@@ -275,7 +275,7 @@ def offsets_command(
     answers = source.answers()
     then = answers.at(moment, group)
     check_moment(source.console, then, moment)
-    described, offsets, certainty = find_group(then, group)
+    described, offsets, certainty = find_group(then, moment, group)
     known = known_ends(answers, ends, moment)
     if isinstance(described.state, ShareGroup):
         warn_of_missing(source.console, then, group)

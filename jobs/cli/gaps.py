@@ -101,14 +101,14 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
         )
 
 
-def note_gone(console: Console, then: GroupsThen, there: Collection[str]) -> None:
+def note_gone(console: Console, then: GroupsThen, moment: AsOf, there: Collection[str]) -> None:
     """Say which groups the records up to the moment name that are not there at it: all that is left of them may be
     tombstones.
     """
     if gone := sorted(set(then.named()) - set(there)):
-        many = "1 group of these logs does" if len(gone) == 1 else f"{len(gone)} groups of these logs do"
+        many = "1 group does" if len(gone) == 1 else f"{len(gone)} groups do"
         more = f" and {len(gone) - MOST_NAMED} more" if len(gone) > MOST_NAMED else ""
-        console.note(f"{many} not exist at that moment: {', '.join(gone[:MOST_NAMED])}{more} (see history GROUP)")
+        console.note(f"{many} not exist {moment.in_words}: {', '.join(gone[:MOST_NAMED])}{more} (see history GROUP)")
 
 
 def refuse_unproven_list(then: GroupsThen, rows: Sequence[object], *, is_whole: bool) -> None:
@@ -118,15 +118,15 @@ def refuse_unproven_list(then: GroupsThen, rows: Sequence[object], *, is_whole: 
         raise InputError(f"no group was found, which does not prove that there was none: {missing}")
 
 
-def find_group(then: GroupsThen, group_id: str) -> GroupThen:
+def find_group(then: GroupsThen, moment: AsOf, group_id: str) -> GroupThen:
     """A group at the moment; raises InputError where the log does not mention it."""
     for of_group in then.groups():
         if of_group.group.group_id == group_id:
             return of_group
     known = then.knowledge()
     if not (missing := known.about_group(group_id)):
-        raise InputError(f"no group {group_id!r} in these logs at that moment; see history {group_id}")
+        raise InputError(f"no group {group_id!r} {moment.in_words}; see history {group_id}")
     raise InputError(
-        f"no trace of a group {group_id!r} in these logs at that moment, which does not prove that there was none: "
+        f"no trace of a group {group_id!r} {moment.in_words}, which does not prove that there was none: "
         + "; ".join(missing)
     )

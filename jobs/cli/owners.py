@@ -21,6 +21,7 @@ from jobs.cli.options import AtOffsetOption, AtOption, parse_moment, with_option
 from jobs.cli.output import utc
 from jobs.formatting import number_ranges
 from jobs.queries.ownership import ReadInterval, in_order, interval_of, is_topic_shown, of_partition, owned_by
+from jobs.relations.moment import AsOf
 
 
 @with_options(AnswerSource)
@@ -65,20 +66,20 @@ def owners_command(
     intervals = answers.owned(wanted) if owning or history else ()
     parts = [part for row in in_order(intervals) for part in of_partition(row, lives)]
     if not parts and not owning and topic in connectors:
-        _require_task(connectors[topic], topic, partition)
+        _require_task(connectors[topic], topic, partition, moment)
     elif not parts and not owning and image is not None:
         known = then.knowledge()
         moved = {then.group.group_id for then in thens if then.certainty.may_have_moved}
         # Records of groups name connectors, too, and topics that were deleted since.
         missing = [*known.reasons_with_topics(), *map(moved_in_words, sorted(moved))]
-        _require_partition(image, topic, partition, missing)
+        _require_partition(image, topic, partition, moment, missing)
     is_whole = warn_of_missing(source.console, then, of_topics=topic not in connectors)
     for reason in [] if all(part.row.history_complete for part in parts) else then.knowledge().about_history():
         source.console.warn(reason)
     possible = [] if history else list(possible_owners(thens, image, name))
     if not (owning or parts or possible or is_whole):
         raise InputError(
-            f"no owner of {name!r} in these logs at that moment, which does not prove that there was none: "
+            f"no owner of {name!r} {moment.in_words}, which does not prove that there was none: "
             + "; ".join(then.knowledge().reasons())
         )
     if history:
@@ -135,14 +136,16 @@ def _as_task(name: str, connectors: Mapping[str, set[int]]) -> tuple[str, int | 
     return (name, None) if task is None or connector not in connectors else (connector, task)
 
 
-def _require_task(tasks: set[int], connector: str, number: int | None) -> None:
+def _require_task(tasks: set[int], connector: str, number: int | None, moment: AsOf) -> None:
     """Raise InputError where the connector did not have this task at the moment."""
     if number is not None and number not in tasks:
         listed = number_ranges(tasks) or "none"
-        raise InputError(f"connector {connector!r} had no task {number} at that moment; its tasks: {listed}")
+        raise InputError(f"connector {connector!r} had no task {number} {moment.in_words}; its tasks: {listed}")
 
 
-def _require_partition(image: TopicImage, topic: str, partition: int | None, missing: Sequence[str]) -> None:
+def _require_partition(
+    image: TopicImage, topic: str, partition: int | None, moment: AsOf, missing: Sequence[str]
+) -> None:
     """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment.
 
     ``missing``: what is not known of topics and connectors, in words.
@@ -150,10 +153,11 @@ def _require_partition(image: TopicImage, topic: str, partition: int | None, mis
     known = image.by_name.get(topic)
     if known is None and missing:
         raise InputError(
-            f"no trace of a topic or connector {topic!r} in these logs at that moment, which does not prove that there "
-            f"was none: {'; '.join(missing)}"
+            f"no trace of a topic or connector {topic!r} {moment.in_words}, which does not prove that there was none: "
+            + "; ".join(missing)
         )
     if known is None:
-        raise InputError(f"no topic or connector {topic!r} in these logs at that moment")
+        raise InputError(f"no topic or connector {topic!r} {moment.in_words}")
     if partition is not None and not 0 <= partition < known.partitions:
-        raise InputError(f"topic {topic!r} had partitions 0 to {known.partitions - 1} at that moment, not {partition}")
+        there = f"partitions 0 to {known.partitions - 1}"
+        raise InputError(f"topic {topic!r} had {there} {moment.in_words}, not {partition}")

@@ -23,3 +23,8 @@ class AsOf:
 
     time_ms: int | None = None
     offsets: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def in_words(self) -> str:
+        """Return where in the logs it is, as sentences name it."""
+        return "at the end of these logs" if self == AsOf() else "in these logs at that moment"

@@ -19,7 +19,8 @@ def offsets_at(answers: Answers, group_id: str, at_ms: int | None) -> tuple[Serv
     Raises:
         NoSuchGroupError: the logs have no such group at that moment.
     """
-    for group, offsets, certainty in answers.at(AsOf(time_ms=at_ms), group_id).groups():
+    moment = AsOf(time_ms=at_ms)
+    for group, offsets, certainty in answers.at(moment, group_id).groups():
         if group.group_id != group_id:
             continue
         known = [
@@ -37,7 +38,7 @@ def offsets_at(answers: Answers, group_id: str, at_ms: int | None) -> tuple[Serv
             ServedOffset(each.topic, each.partition, None, None, None, None) for each in certainty.unknown_offsets
         ]
         return tuple(sorted([*known, *unknown], key=lambda row: row[:2]))
-    raise NoSuchGroupError(f"there is no group {group_id!r} at that moment")
+    raise NoSuchGroupError(f"there is no group {group_id!r} {moment.in_words}")
 
 
 def settings_at(answers: Answers, group_id: str, at_ms: int | None) -> ServedSettings:

@@ -253,8 +253,8 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("describe", "nobody"), 1, "error: no group 'nobody' in these logs at that moment"),
-        (("owners", "nothing"), 1, "error: no trace of a topic or connector 'nothing' in these logs at that moment"),
+        (("describe", "nobody"), 1, "error: no group 'nobody' at the end of these logs"),
+        (("owners", "nothing"), 1, "error: no trace of a topic or connector 'nothing' at the end of these logs"),
         (("describe", "payments", "--end-offsets", "/no/file"), 1, "error: /no/file: No such file or directory"),
         (("groups", "--at", "yesterday"), 2, "'yesterday': use ISO 8601"),
         (("groups", "--at-offset", "0"), 2, "'0': use PARTITION:OFFSET"),

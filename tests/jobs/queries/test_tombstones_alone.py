@@ -60,6 +60,6 @@ def test_commands_say_it(place: Path) -> None:
     def said(*question: str) -> str:
         return run_command(*question, "--log", place / "logs", env={"COLUMNS": "300"}).output
 
-    assert "4 groups of these logs do not exist at that moment: classic, commits, kip, left" in said("groups")
+    assert "4 groups do not exist at the end of these logs: classic, commits, kip, left" in said("groups")
     assert "group ended" in said("history", "classic")
     assert "nothing of group 'left' but tombstones" in said("history", "left")
