@@ -41,6 +41,32 @@ class RebalanceFilter(NamedTuple):
     cause: str | None = None
     slowest: int | None = None
 
+    def choose(self, rows: Iterable[RebalanceRow]) -> list[RebalanceRow]:
+        """Return those of the group's rows that are selected, in order of time, or the slowest first."""
+        chosen = sorted(
+            (
+                row
+                for row in rows
+                if row.at.timestamp_ms >= self.since_ms
+                and (self.cause is None or any(cause.kind == self.cause for cause in row.causes))
+            ),
+            key=by_time,
+        )
+        if self.slowest is None:
+            return chosen
+        # The sort is stable: those that are equally slow stay in the order of time.
+        return sorted(chosen, key=lambda row: -(row.duration_min_ms or 0))[: self.slowest]
+
+
+def by_time(row: RebalanceRow | TargetAuditRow) -> tuple[int, int, int, str]:
+    """Return the order of rows: the type of the group decides where two logs have one at the same time and offset."""
+    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
+
+
+def violation_order(row: Violation) -> tuple[int, int, int, str, str]:
+    """Return the order of violations."""
+    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.rule, row.detail
+
 
 NO_ENDS = (
     "the log has no end offsets of topics: take snapshots of the cluster (coordinator-audit snapshot kafka://HOST:PORT "

@@ -32,7 +32,7 @@ from jobs.queries.from_logs.given import (
     without_times,
 )
 from jobs.queries.from_logs.log_partition import LogPartition, first_beyond
-from jobs.queries.interface import NO_ENDS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import NO_ENDS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter, by_time, violation_order
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn, each_once
@@ -278,20 +278,10 @@ class LogAnswers:
 
         rows = []
         for history in combined(self._histories(wanted.group_id)):
-            of_group = [
-                row
-                for row in told_rebalances(history)
-                if row.at.timestamp_ms >= wanted.since_ms
-                and (wanted.cause is None or any(cause.kind == wanted.cause for cause in row.causes))
-            ]
-            if of_group:
+            if of_group := wanted.choose(told_rebalances(history)):
                 self._members.update(history.members())
-            rows += of_group
-        rows.sort(key=_by_time)
-        if wanted.slowest is None:
-            return rows
-        # The sort is stable: those that are equally slow stay in the order of time.
-        return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
+                rows += of_group
+        return wanted.choose(rows)
 
     def members(self, groups: Collection[str]) -> Mapping[str, str]:
         """Of the rebalances that were asked for: their pass over the logs notes them."""
@@ -311,12 +301,12 @@ class LogAnswers:
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """One pass over the logs."""
         rows = [row for history in self._histories(group_id, self.load_settings().audit) for row in history.targets]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_by_time)
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=by_time)
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """One pass over the logs; targets are not judged."""
         rows = [row for history in self._histories(group_id) for row in history.violations]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_violation_order)
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=violation_order)
 
     def findings(self, group_id: str | None, ends: NewestEnds | None = None) -> Sequence[FindingRow]:
         """One pass over the logs."""
@@ -361,9 +351,9 @@ class LogAnswers:
         # The three lists are filled while the findings read the generators: they are complete only behind this line.
         rows = list(findings_of_cluster(with_rebalances(), chosen.findings, self._shows_all_since))
         return AllHistories(
-            sorted(rebalances, key=_by_time),
-            sorted(verdicts, key=_by_time),
-            sorted(violations, key=_violation_order),
+            sorted(rebalances, key=by_time),
+            sorted(verdicts, key=by_time),
+            sorted(violations, key=violation_order),
             listed(rows),
         )
 
@@ -413,12 +403,3 @@ class LogAnswers:
         """Return ``warn`` for the first pass only: every pass meets the same problems. It says nothing twice."""
         warn, self.warn = self.warn, lambda message: None
         return each_once(warn)
-
-
-def _by_time(row: TargetAuditRow | RebalanceRow) -> tuple[int, int, int, str]:
-    """The type of the group decides where two logs have rows at the same time and offset."""
-    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
-
-
-def _violation_order(row: Violation) -> tuple[int, int, int, str, str]:
-    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.rule, row.detail

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,6 +20,8 @@ from jobs.queries.interface import (
     GroupsThen,
     OwnedBy,
     RebalanceFilter,
+    by_time,
+    violation_order,
 )
 from jobs.relations.brokers import NO_ZONE, of_other_clusters, older_copies, silent_lines, stored_not_loaded
 from jobs.relations.moment import AsOf
@@ -121,14 +122,8 @@ class StoredAnswers:
         rows = self._so_far(rows) if any(row.is_open for row in rows) else rows
         for group_id in converted:
             history = self.history(group_id)
-            of_group = [] if history is None else told_rebalances(history)
-            rows += (row for row in of_group if row.at.timestamp_ms >= wanted.since_ms)
-        chosen = (
-            row for row in rows if wanted.cause is None or any(cause.kind == wanted.cause for cause in row.causes or ())
-        )
-        if wanted.slowest is None:
-            return sorted(chosen, key=lambda row: (*_order(row), row.group_type))
-        return nsmallest(wanted.slowest, chosen, key=lambda row: (-(row.duration_min_ms or 0), *_order(row)))
+            rows += [] if history is None else told_rebalances(history)
+        return wanted.choose(rows)
 
     def members(self, groups: Collection[str]) -> Mapping[str, str]:
         """From ``memberships``."""
@@ -176,15 +171,13 @@ class StoredAnswers:
         """From ``target_audits``, as they were judged when they were replayed."""
         from coordinator_core.audit.rows import TargetAuditRow
 
-        rows = self._rows("target_audits", TargetAuditRow, group_id, since_ms)
-        return sorted(rows, key=lambda row: (*_order(row), row.group_type))
+        return sorted(self._rows("target_audits", TargetAuditRow, group_id, since_ms), key=by_time)
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """From ``violations``."""
         from coordinator_core.groups.violations import Violation
 
-        rows = self._rows("violations", Violation, group_id, since_ms)
-        return sorted(rows, key=lambda row: (*_order(row), row.rule, row.detail))
+        return sorted(self._rows("violations", Violation, group_id, since_ms), key=violation_order)
 
     def findings(self, group_id: str | None, ends: NewestEnds | None = None) -> Sequence[FindingRow]:
         """From ``findings``, with the thresholds that held when they were made."""
@@ -339,7 +332,3 @@ class MemberName(NamedTuple):
     instance_id: str | None
     client_id: str | None
     client_host: str | None
-
-
-def _order(row: RebalanceRow | TargetAuditRow | Violation) -> tuple[int, int, int]:
-    return row.at.timestamp_ms, row.at.partition, row.at.offset
