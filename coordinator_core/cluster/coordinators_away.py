@@ -124,14 +124,15 @@ def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[Coordi
             else:
                 there[change.broker] = change.is_there
         is_served = leader != NO_LEADER and there[leader]
+        written_to: int | None = None if epoch == served else served
         if is_served and gone is not None:
-            yield gone._replace(until=change.at, led=None if epoch == served else served)
+            yield gone._replace(until=change.at, led=written_to)
             gone = None
         elif is_served and last not in (NO_LEADER, leader):
             left = _gone(brokers, topic, partition, last, change.at)
             # One that is shut down gives its partitions up before it is fenced, and tells its clients.
             if not left.is_planned and left.fenced is not None and left.fenced.timestamp_ms == change.at.timestamp_ms:
-                yield left._replace(until=change.at, led=None if epoch == served else served)
+                yield left._replace(until=change.at, led=written_to)
         if is_served:
             last, served = leader, epoch
         # A partition that never had a leader is not away: nobody was served by it yet.

@@ -199,21 +199,26 @@ k.group_id IN (
 """
 MOMENTS: Final = "(SELECT CAST(:at_ms AS BIGINT) AS at_ms UNION SELECT CAST(:than_ms AS BIGINT)) AS t"
 """The moments that are asked for: rows are read once for both."""
-AMONG: Final = "e.group_id IN :groups AND e.group_id >= :low AND e.group_id <= :high"
-"""Rows of a group lie together in each file: of a range of ids few pages of a file are read, of a list all of them."""
+
+
+def _among(rows: str) -> str:
+    """Return the condition for the rows of the groups that are asked for; ``rows``: the name of the table."""
+    # Rows of a group lie together in each file: of a range of ids few pages of a file are read, of a list all of them.
+    return " AND ".join(f"{rows}.{each}" for each in ("group_id IN :groups", "group_id >= :low", "group_id <= :high"))
+
+
 EPOCHS: Final = NEWEST.format(
     moment="at_ms, ",
     moments=f"CROSS JOIN {MOMENTS}",
-    among=f"{AMONG} AND e.opened.timestamp_ms <= t.at_ms "
+    among=f"{_among('e')} AND e.opened.timestamp_ms <= t.at_ms "
     "AND (e.ended.timestamp_ms IS NULL OR e.ended.timestamp_ms > t.at_ms) "
     "AND e.opened.timestamp_ms <= :to_ms AND (e.ended.timestamp_ms IS NULL OR e.ended.timestamp_ms > :from_ms)",
 )
 """What both moments have in common is said of the rows alone, too: then few pages of a file are read."""
-LAST: Final = NEWEST.format(moment="", moments="", among=AMONG)
+LAST: Final = NEWEST.format(moment="", moments="", among=_among("e"))
 MEMBERS: Final = f"""
 SELECT t.at_ms AS at_ms, m.group_id AS group_id, count(*) AS members FROM $memberships AS m CROSS JOIN {MOMENTS}
-WHERE m.cluster = :cluster
-AND m.group_id IN :groups AND m.group_id >= :low AND m.group_id <= :high AND m.joined.timestamp_ms <= t.at_ms
+WHERE m.cluster = :cluster AND {_among("m")} AND m.joined.timestamp_ms <= t.at_ms
 AND (m.left.timestamp_ms IS NULL OR m.left.timestamp_ms > t.at_ms) GROUP BY t.at_ms, m.group_id
 """
 # A rebalance whose end is missing was going on until its record; behind that only if it is open.
@@ -223,8 +228,8 @@ SELECT t.at_ms AS at_ms, r.group_id AS group_id,
   max(CASE WHEN r.began_before_ms <= t.at_ms AND (r.finished.timestamp_ms > t.at_ms
     OR r.finished.timestamp_ms IS NULL AND (r.outcome = 'open' OR r.at.timestamp_ms > t.at_ms))
     THEN r.to_epoch END) AS rebalancing_to
-FROM $rebalances AS r CROSS JOIN {MOMENTS} WHERE r.cluster = :cluster AND r.group_id IN :groups
-AND r.group_id >= :low AND r.group_id <= :high GROUP BY t.at_ms, r.group_id
+FROM $rebalances AS r CROSS JOIN {MOMENTS} WHERE r.cluster = :cluster AND {_among("r")}
+GROUP BY t.at_ms, r.group_id
 """
 # Windows are computed before the rows are cut to the first members: the totals are of all members.
 OWNERS: Final = f"""
@@ -235,16 +240,14 @@ SELECT at_ms, group_id, member_id, units, owning, owned FROM (
   FROM (
     SELECT t.at_ms AS at_ms, a.group_id AS group_id, a.member_id AS member_id, count(*) AS units
     FROM $assignments AS a CROSS JOIN {MOMENTS}
-    WHERE a.cluster = :cluster AND a.group_id IN :groups AND a.group_id >= :low AND a.group_id <= :high
-    AND a.kind = 'current' AND a.since.timestamp_ms <= t.at_ms
+    WHERE a.cluster = :cluster AND {_among("a")} AND a.kind = 'current' AND a.since.timestamp_ms <= t.at_ms
     AND (a.until.timestamp_ms IS NULL OR a.until.timestamp_ms > t.at_ms) GROUP BY t.at_ms, a.group_id, a.member_id
   ) AS counted
 ) AS numbered WHERE nth <= {MOST_OWNERS} ORDER BY group_id, nth
 """
-CLIENTS: Final = """
+CLIENTS: Final = f"""
 SELECT m.group_id AS group_id, m.member_id AS member_id, max(m.client_id) AS client_id FROM $memberships AS m
-WHERE m.cluster = :cluster AND m.group_id IN :groups AND m.group_id >= :low AND m.group_id <= :high
-AND m.member_id IN :members GROUP BY m.group_id, m.member_id
+WHERE m.cluster = :cluster AND {_among("m")} AND m.member_id IN :members GROUP BY m.group_id, m.member_id
 """
 # The lag of a group is a sum over one snapshot: the newest of each partition would be of different moments.
 LAGS: Final = f"""
