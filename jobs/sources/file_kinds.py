@@ -10,7 +10,7 @@ from coordinator_core.wire.batch_format import MAGIC_AT, MIN_LENGTH, UP_TO_MAGIC
 
 
 class FileKind(NamedTuple):
-    """A kind of file: its names or its first bytes (one of the two), what it is, and what to do."""
+    """A kind of file: its names, its first bytes or both, what it is, and what to do."""
 
     what: str
     do: str
@@ -22,8 +22,8 @@ def _named(name: str, what: str, do: str) -> FileKind:
     return FileKind(what, do, name=re.compile(name))
 
 
-def _beginning(begins: bytes, what: str, do: str) -> FileKind:
-    return FileKind(what, do, begins=re.compile(begins, re.DOTALL))
+def _beginning(begins: bytes, what: str, do: str, name: str | None = None) -> FileKind:
+    return FileKind(what, do, None if name is None else re.compile(name), re.compile(begins, re.DOTALL))
 
 
 TAKE_LOG: Final = "give the segment beside it (.log)"
@@ -52,7 +52,8 @@ KINDS: Final = (
         "output of the console consumer without a formatter, which loses bytes",
         FORMATTERS),
     _beginning(rb"\0[\x01-\x1f]", "keys or values as bytes, as the console consumer prints them without a formatter",
-        FORMATTERS),
+        FORMATTERS,
+        r"(?!\d{20}\.log).*"),  # a segment begins so, too, where its first bytes are damaged
     _beginning(rb"\s*<(!DOCTYPE|html|\?xml)", "a web page", "give the file that it links"),
     _beginning(rb"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} \d{1,2} \d\d:\d\d:\d\d |\{\"(@timestamp|log)\":)",
         "an application log", "give it as --broker-log if it is a broker's"),
@@ -75,9 +76,9 @@ KINDS: Final = (
 def kind_of(name: str, head: bytes) -> FileKind | None:
     """Return what a file is that is no log, by its name and its first bytes; None: a log, or nothing that is known."""
     for kind in KINDS:
-        if kind.name is not None and kind.name.fullmatch(name):
-            return kind
-        if kind.begins is not None and not begins_with_batch(head) and kind.begins.match(head):
+        if kind.name is not None and not kind.name.fullmatch(name):
+            continue
+        if kind.begins is None or (not begins_with_batch(head) and kind.begins.match(head)):
             return kind
     return None
 

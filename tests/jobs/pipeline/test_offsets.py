@@ -70,7 +70,7 @@ def test_rewinds_name_the_owner_then_and_the_rebalance_before(sample):
     for history in group_histories(find_logs([SAMPLE_LOGS]), pytest.fail):
         for commits in history.commits:
             members = {row.member_id for row in history.memberships}
-            for at, before, after, metadata in commits.rewinds:
+            for at, before, after, metadata, _ in commits.rewinds:
                 owners = [row.member_id for row in history.assignments if holds(row, commits, at)]
                 opened = [row.to_epoch for row in history.rebalances if row.at.offset <= at.offset]
                 last = opened[-1] if opened else None

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.wire.batch_format import MAGIC_AT
 from coordinator_core.wire.control import ABORT, COMMIT
 from jobs.sources import dump, segments
 from jobs.sources.dump import have_overlaps, layouts
@@ -78,6 +79,14 @@ def test_a_flipped_byte_costs_one_batch_and_is_named(tmp_path: Path) -> None:
     assert (damaged["source"], damaged["place"], damaged["batch_base"]) == (str(path), len(batches[0]), 1)
     assert "CRC" in damaged["error"]
     assert damaged["value"] == bytes(data[len(batches[0]) : len(batches[0]) + len(batches[1])])
+
+
+def test_a_segment_whose_first_bytes_are_damaged_costs_one_batch_also_where_it_is_named_itself(tmp_path: Path) -> None:
+    data = bytearray(batch(commit(0)) + batch(commit(1)))
+    data[1], data[MAGIC_AT] = 5, 9  # as bytes that a console consumer prints begin
+    path = write_segment(tmp_path / f"{TOPIC}-0", [bytes(data)])
+    for place in (tmp_path, path):
+        assert [row["kind"] for row in rows_of(place)] == ["damaged", "record"]
 
 
 def test_a_truncated_tail_is_kept(tmp_path: Path) -> None:
