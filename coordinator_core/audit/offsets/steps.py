@@ -141,6 +141,10 @@ class _Reason(NamedTuple):
 
 
 NO_REASON: Final = _Reason()
+_CARRIED_ON: Final = _Reason(
+    StepCause.TOPIC_CREATED_AGAIN, "the commits before went on from the offset of the topic that was deleted"
+)
+"""A consumer commits its position in the old topic until its next metadata tells that the topic is another one."""
 
 
 class _Step(NamedTuple):
@@ -317,12 +321,23 @@ class _RowMaker:
 
     def rows(self, steps: Sequence[_Step]) -> Iterator[CommitStep]:
         """Yield the rows of the steps of one partition."""
+        # ``old``: what was committed for the deleted topic; ``carries_on``: commits for the new one began there.
+        old, carries_on = None, False
         for before, step, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
-            yield self._row(step, before, after)
+            row = self._row(step, before, after, carries_on=carries_on)
+            if step.kind is StepKind.REMOVED:
+                old, carries_on = row.offset_before if row.cause == StepCause.TOPIC_DELETED else None, False
+            elif step.kind is StepKind.FIRST:
+                old = row.offset_before if row.cause == StepCause.TOPIC_CREATED_AGAIN else old
+                carries_on = old is not None and (step.run.first_offset or 0) >= old
+            elif step.kind in (StepKind.REWOUND, StepKind.RESET):
+                carries_on = False
+            yield row
 
-    def _row(self, step: _Step, before: _Step | None, after: _Step | None) -> CommitStep:
+    def _row(self, step: _Step, before: _Step | None, after: _Step | None, *, carries_on: bool) -> CommitStep:
         run, owner = step.run, step.owner
-        cause, detail, missing = self._cause(step, before)
+        carried = carries_on and step.kind is StepKind.REWOUND
+        cause, detail, missing = _CARRIED_ON if carried else self._cause(step, before)
         if cause in REQUESTS and (line := done_by(self._lines, REQUESTS[cause], run.first)) is not None:
             detail = "; ".join(part for part in (detail, f"by {line.reason} ({line.place})") if part)
         first = GAP_BEFORE_REMOVAL if run.offset is None else GAP_BEFORE_FIRST

@@ -131,6 +131,21 @@ def test_a_commit_for_a_topic_that_was_created_again_is_a_first_one():
     assert (again.kind, again.cause) == ("first", StepCause.TOPIC_CREATED_AGAIN)
 
 
+@pytest.mark.parametrize(("first", "cause"), [(9, StepCause.TOPIC_CREATED_AGAIN), (8, StepCause.UNKNOWN)])
+@pytest.mark.parametrize("deleted", [True, False], ids=["offsets removed", "another topic id"])
+def test_a_consumer_that_carries_its_offset_over_to_a_topic_that_was_created_again_goes_back(first, cause, deleted):
+    """As Kafka's Java consumer did on brokers of 4.3.1; what it reads later goes back for another reason."""
+    log = GroupLog()
+    records = [generation(log, 1, a=[0]), log.commit("orders", 0, 9, topicId="old")]
+    records += [log.no_commit("orders", 0)] if deleted else []
+    deleted_ms = records[-1].at.timestamp_ms
+    records += [log.commit("orders", 0, offset, topicId="new") for offset in (first, 12, 3, 7, 1)]
+    steps = steps_of(records, topic_ends={"orders": [deleted_ms]})
+    back, again = [step for step in steps if step.kind == "rewound"]
+    assert (back.offset_before, back.offset_after, back.cause) == (12, 3, cause)
+    assert (again.offset_after, again.cause) == (1, StepCause.UNKNOWN)
+
+
 def removal(seconds=1, *, group_ends=(), topic_ends=None, reach=EVERYWHEN, **value):
     log = GroupLog()
     records = [log.commit("orders", 0, 9, **value)]
