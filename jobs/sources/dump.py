@@ -299,6 +299,12 @@ def _open_segments(session: Session, files: list[str], topic: str, topics: list[
     return Dump(_frame(session, reader), True, list(extents.values()), distinct, given, reader)
 
 
+def require_there(path: str) -> None:
+    """Raise GoneError, which is an InputError, where there is nothing at a path; URIs are not looked at."""
+    if "://" not in path and not Path(path).exists():
+        raise GoneError(f"{path}: no such file or directory")
+
+
 def format_of(path: str) -> DumpFormat:
     """Return the format of the dump at a path. For URIs only the URI itself is looked at.
 
@@ -312,9 +318,8 @@ def format_of(path: str) -> DumpFormat:
         return DumpFormat.LIVE
     if "://" in path:
         return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
+    require_there(path)
     place = Path(path)
-    if not place.exists():
-        raise GoneError(f"{path}: no such file or directory")
     if place.is_file():
         return _format_of_file(path)
     # Looked for first: a Delta table has Parquet files, of which some are no part of it any more.

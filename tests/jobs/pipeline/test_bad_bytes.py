@@ -174,3 +174,10 @@ def test_what_holds_no_dump(tmp_path: Path, name: str, cause: str) -> None:
         (told,) = map(json.loads, result.stderr.splitlines())
         assert told["error"].startswith(f"{path}: ")
         assert cause in told["error"].lower()
+
+
+def test_ingest_of_a_path_that_is_not_there_says_each_step_once(tmp_path: Path) -> None:
+    result = run_command("ingest", str(tmp_path / "missing"), "--tables", str(tmp_path / "tables"))
+    *steps, error = result.stderr.splitlines()
+    assert len({*steps}) == len(steps)
+    assert (result.exit_code, "no such file or directory" in error) == (1, True)
