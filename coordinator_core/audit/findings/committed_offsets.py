@@ -54,9 +54,13 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         if (commit.topic, commit.partition) in turns:
             continue
         for rewind in (each for each in commit.rewinds if not empty.proven_at(each.at)):
-            first_ms = rewind.at.timestamp_ms - limits.rewind_window_ms - CLOCK_TOLERANCE_MS
-            doubt = made_again(history, commit, first_ms, rewind.at.timestamp_ms + CLOCK_TOLERANCE_MS)
-            if doubt is None or _may_carry_on(history, limits, commit, rewind.at):
+            from_ms = rewind.at.timestamp_ms - CLOCK_TOLERANCE_MS
+            until_ms = rewind.at.timestamp_ms + CLOCK_TOLERANCE_MS
+            doubt = made_again(history, commit, from_ms - limits.rewind_window_ms, until_ms)
+            # A consumer notices only by its next metadata that a topic was made again. Until then it commits the
+            # position that it had before, and brokers from 4.1 on record that with the id of the new topic.
+            unseen_ms = from_ms - limits.metadata_age_ms
+            if doubt is None or history.topics.began_within(commit.topic, unseen_ms, until_ms, again=True):
                 continue
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
             is_own = bool(taken) and (rewind.log_offset_before or 0) > taken[-1].offset
@@ -88,17 +92,6 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             subject=commits.topic,
             complete=rebalance.history_complete,
         )
-
-
-def _may_carry_on(history: GroupHistory, limits: Thresholds, commit: PartitionCommits, at: LogPosition) -> bool:
-    """Whether a commit that went back may follow one that a member carried over from a topic that was made again.
-
-    A consumer notices only by its next metadata that the topic is another one. Until then it commits the position that
-    it had in the topic before, and brokers from 4.1 on record that with the id of the new topic.
-    """
-    first_ms = at.timestamp_ms - limits.metadata_age_ms - CLOCK_TOLERANCE_MS
-    begins = history.topics.begins_of(commit.topic, again=True)
-    return any(first_ms <= begin_ms <= at.timestamp_ms + CLOCK_TOLERANCE_MS for begin_ms in begins)
 
 
 def _committers(history: GroupHistory, rewinds: list[tuple[PartitionCommits, Rewind]]) -> str:

@@ -67,7 +67,7 @@ def made_again(history: GroupHistory, commit: PartitionCommits, first_ms: int, l
         return ""
     # Where the log shows all of that time, its first creation came before the commit, whatever the two clocks say.
     is_known = topics.reach.covers(max(first_ms, 0), last_ms)
-    if any(first_ms <= begin_ms <= last_ms for begin_ms in topics.begins_of(commit.topic, again=is_known)):
+    if topics.began_within(commit.topic, first_ms, last_ms, again=is_known):
         return None
     return "" if is_known else MADE_AGAIN
 

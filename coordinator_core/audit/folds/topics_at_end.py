@@ -98,13 +98,14 @@ class TopicsAtEnd(NamedTuple):
         partitions = {life.topic: life.partitions for life in lives if life.until_ms is None}
         return self._replace(partitions=partitions, earlier=earlier_counts(lives))
 
-    def begins_of(self, topic: str, *, again: bool = False) -> list[int]:
-        """Return the times (ms) at which a topic was created, or made again, as far as they are known.
+    def began_within(self, topic: str, first_ms: int, last_ms: int, *, again: bool) -> bool:
+        """Return whether a topic was created, or made again, between two times, as far as that is known.
 
         ``again``: without the one before which the topic was never there.
         """
         changes = self.earlier.get(topic, ())
-        return [at_ms for number, (at_ms, before) in enumerate(changes) if before == 0 and (number or not again)]
+        begins = (at_ms for number, (at_ms, before) in enumerate(changes) if before == 0 and (number or not again))
+        return any(first_ms <= at_ms <= last_ms for at_ms in begins)
 
     def fewest_partitions(self, topic: str, has_lasted: Callable[[int, int], bool], within_ms: int) -> int:
         """Return the lowest number of partitions that a topic had in so much time before the end of the logs.

@@ -324,20 +324,20 @@ class _RowMaker:
         # ``old``: what was committed for the deleted topic; ``carries_on``: commits for the new one began there.
         old, carries_on = None, False
         for before, step, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
-            row = self._row(step, before, after, carries_on=carries_on)
+            reason = _CARRIED_ON if carries_on and step.kind is StepKind.REWOUND else self._cause(step, before)
+            yield self._row(step, before, after, reason)
+            held = None if step.run.before is None else step.run.before.offset
             if step.kind is StepKind.REMOVED:
-                old, carries_on = row.offset_before if row.cause == StepCause.TOPIC_DELETED else None, False
+                old, carries_on = held if reason.cause is StepCause.TOPIC_DELETED else None, False
             elif step.kind is StepKind.FIRST:
-                old = row.offset_before if row.cause == StepCause.TOPIC_CREATED_AGAIN else old
+                old = held if reason.cause is StepCause.TOPIC_CREATED_AGAIN else old
                 carries_on = old is not None and (step.run.first_offset or 0) >= old
             elif step.kind in (StepKind.REWOUND, StepKind.RESET):
                 carries_on = False
-            yield row
 
-    def _row(self, step: _Step, before: _Step | None, after: _Step | None, *, carries_on: bool) -> CommitStep:
+    def _row(self, step: _Step, before: _Step | None, after: _Step | None, reason: _Reason) -> CommitStep:
         run, owner = step.run, step.owner
-        carried = carries_on and step.kind is StepKind.REWOUND
-        cause, detail, missing = _CARRIED_ON if carried else self._cause(step, before)
+        cause, detail, missing = reason
         if cause in REQUESTS and (line := done_by(self._lines, REQUESTS[cause], run.first)) is not None:
             detail = "; ".join(part for part in (detail, f"by {line.reason} ({line.place})") if part)
         first = GAP_BEFORE_REMOVAL if run.offset is None else GAP_BEFORE_FIRST
