@@ -43,7 +43,7 @@ from jobs.report.report_files import check_name, head_of
 from jobs.settings import Settings
 from jobs.sources.bounded_warnings import each_once
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
-from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
+from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump, require_there
 from jobs.sources.files import with_copy
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG
@@ -242,9 +242,11 @@ def _check_input(settings: Settings) -> None:
         parse_zone(chosen.broker_log_zone)
     if not chosen.paths:
         raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
-    if chosen.format is None:
-        for path in chosen.dumps:
+    for path in chosen.dumps:
+        if chosen.format is None:
             format_of(path)
+        else:
+            require_there(path)
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -73,11 +73,14 @@ def test_a_jvm_that_has_little_to_do_starts_quickly_and_options_of_the_settings_
     assert built.get(session.JAVA_OPTIONS) == expected
 
 
-def test_a_night_on_a_folder_that_is_not_there_fails_before_spark_starts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dump_format", [{}, {"COORDINATOR_AUDIT_INPUT__FORMAT": "segments"}], ids=["found", "named"])
+def test_a_night_on_a_folder_that_is_not_there_fails_before_spark_starts(
+    dump_format: dict[str, str], tmp_path: Path
+) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "jobs", "nightly", str(tmp_path / "nowhere"), "--tables", str(tmp_path / "tables")],
         cwd=SAMPLE_LOGS.parents[2],
-        env=os.environ | {"JAVA_HOME": str(tmp_path), "COORDINATOR_AUDIT_ENGINE__RUNNER": "spark"},
+        env=os.environ | dump_format | {"JAVA_HOME": str(tmp_path), "COORDINATOR_AUDIT_ENGINE__RUNNER": "spark"},
         capture_output=True,
         text=True,
         check=False,
